@@ -66,30 +66,35 @@ fn up_to_16(bytes: &[u8]) -> u128 {
 /// At most [`SMALL`] bytes, and zeros. They are put together in registers: a processor waits where it loads at once
 /// what was stored in pieces just before, and values are moved as soon as they are made.
 #[inline]
-fn small(bytes: &[u8]) -> [u8; SMALL] {
+fn small(bytes: &[u8]) -> Repr {
     let (low, high) = match (bytes.first_chunk::<16>(), bytes.last_chunk::<16>()) {
         (Some(first), Some(last)) => {
             let beyond = u128::from_le_bytes(*last).checked_shr(8 * (32 - bytes.len() as u32));
-            (u128::from_le_bytes(*first), beyond.unwrap_or(0))
+            (u128::from_le_bytes(*first), beyond.unwrap_or(0) as u64)
         }
         _ => (up_to_16(bytes), 0),
     };
     let mut small = [0; SMALL];
     small[..16].copy_from_slice(&low.to_le_bytes());
     small[16..].copy_from_slice(&high.to_le_bytes()[..SMALL - 16]);
-    small
+    Repr::Small(small, bytes.len() as u8)
 }
 
 /// As many bytes as fit beside the other forms: keys, mostly, for which an allocation is much.
-const SMALL: usize = 30;
+const SMALL: usize = 23;
 
+/// The form is told by a whole word: a value that is moved is moved by words then. With a byte for it the bytes behind
+/// are moved in pieces that lie otherwise than what they were stored in, and a processor waits for that.
 #[derive(Clone)]
+#[repr(u64)]
 pub(crate) enum Repr {
     Copied(Vec<u8>),
     Pinned(PinnedSlice),
-    /// The first so many of these.
-    Small(u8, [u8; SMALL]),
+    /// So many of the first of these.
+    Small([u8; SMALL], u8),
 }
+
+const _: () = assert!(size_of::<Repr>() == 32, "a word and three");
 
 impl Value {
     /// A copy of `bytes`; `what` they are, for the error.
@@ -101,10 +106,10 @@ impl Value {
         if bytes.len() > SMALL {
             return memory::copied(bytes, what).map(|copy| Value(Repr::Copied(copy)));
         }
-        Ok(Value(Repr::Small(bytes.len() as u8, small(bytes))))
+        Ok(Value(small(bytes)))
     }
     /// No bytes.
-    pub(crate) const EMPTY: Value = Value(Repr::Small(0, [0; SMALL]));
+    pub(crate) const EMPTY: Value = Value(Repr::Small([0; SMALL], 0));
 
     /// Makes it a copy of `bytes`, in its own memory if they fit there.
     #[inline]
@@ -114,11 +119,8 @@ impl Value {
                 own.clear();
                 own.extend_from_slice(bytes);
             }
-            Repr::Small(len, own) if bytes.len() <= SMALL => {
-                (*len, *own) = (bytes.len() as u8, small(bytes));
-            }
             _ if bytes.len() > SMALL => self.0 = Repr::Copied(bytes.to_vec()),
-            _ => self.0 = Repr::Small(bytes.len() as u8, small(bytes)),
+            _ => self.0 = small(bytes),
         }
     }
     /// Whether it takes no more than twice the memory that it needs.
@@ -134,7 +136,7 @@ impl Value {
         match &mut self.0 {
             Repr::Copied(v) => v.truncate(len),
             Repr::Pinned(p) => p.truncate(len),
-            Repr::Small(n, _) => *n = len.min(usize::from(*n)) as u8,
+            Repr::Small(_, n) => *n = len.min(usize::from(*n)) as u8,
         }
     }
 }
@@ -146,7 +148,7 @@ impl Deref for Value {
         match &self.0 {
             Repr::Copied(v) => v,
             Repr::Pinned(p) => p.as_ref(),
-            Repr::Small(n, bytes) => &bytes[..usize::from(*n)],
+            Repr::Small(bytes, n) => &bytes[..usize::from(*n)],
         }
     }
 }
