@@ -197,6 +197,7 @@ fn context(fs: &MemFs, numbers: FileNumbers, output: OutputOptions) -> Arc<JobCo
         blocks: None,
         verify: Verify::Always,
         direct: false,
+        mapped: false,
     };
     let tables = TableCache::new(dir.clone(), options, 100);
     let maker = Maker { db_id: "test".into(), session: "S".repeat(20) };

@@ -83,6 +83,7 @@ impl World {
             blocks: None,
             verify: Verify::Always,
             direct: false,
+            mapped: false,
         };
         let maker = Maker { db_id: "test".into(), session: "ABCDEFGHIJKLMNOPQRST".into() };
         let context = JobContext::new(

@@ -142,6 +142,7 @@ fn rocksdb_directory(db: &Path, shape: &[&str]) {
         blocks: None,
         verify: Verify::Always,
         direct: false,
+        mapped: false,
     };
     let tables = TableCache::new(dir, options, 100);
     let mut found = BTreeMap::new();
