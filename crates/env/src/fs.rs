@@ -109,11 +109,11 @@ impl OpenOpts {
         self
     }
 
-    /// Reads copy out of a mapping of the whole file, in place of a system call each, where the file system can do that; others
-    /// ignore it, as is done for files that are written or bypass the page cache. For files that do not change.
+    /// The file is mapped into memory, and reads copy out of that in place of a system call each. For files that do not
+    /// change. A file system that can't do it ignores the wish, and it has no effect on files that are written or bypass the page cache.
     ///
-    /// What a device fails to give, and what was cut off, is the error or the short read that it is without a mapping, but for
-    /// the rest of the page in which a file ends that was cut while it was open: that reads as zeros.
+    /// A failed device and a file that was cut lead to the error or the short read that they lead to without a mapping. One thing
+    /// differs: if the file is cut while it is open, the rest of the page in which it ends now reads as zeros.
     #[must_use]
     pub const fn mapped(mut self) -> Self {
         self.mapped = true;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use crate::common::tiny;
+use crate::common::{image, tiny};
 use lithify::{Builder, Db, Settings};
 use lithify_env::sync::Mutex;
 use lithify_env::{Env, Fault, FaultFs, Fs as _, MemFs, Op, OsRt, RtOptions};
@@ -91,17 +91,10 @@ fn a_crash_leaves_nothing_to_replay() {
     }
     db.put(b"last", b"1").unwrap();
     until("a log ahead", || logs(&fs).last().is_some_and(|(_, bytes)| *bytes == 0));
-    // Of the directory as it is, as if the process had ended here.
-    let copy = Arc::new(MemFs::new());
-    copy.create_dir_all(Path::new("/db")).unwrap();
-    for entry in fs.list(Path::new("/db")).unwrap().into_iter().filter(|e| e.name != "LOCK") {
-        let path = Path::new("/db").join(&entry.name);
-        let from = fs.open(&path, lithify_env::OpenOpts::read()).unwrap();
-        let mut bytes = vec![0; entry.len as usize];
-        lithify_env::read_exact_at(&*from, &mut bytes, 0).unwrap();
-        let to = copy.create(&path, lithify_env::OpenOpts::write()).unwrap();
-        lithify_env::write_all_at(&*to, &bytes, 0).unwrap();
-    }
+    // The directory as it is, as if the process had ended here.
+    let mut image = image::take(&*fs, "/db");
+    image.remove("LOCK");
+    let copy = Arc::new(image::put(&image, "/db"));
     db.close().unwrap();
     let db = open(&copy, |_| None);
     assert_eq!(db.get(b"last").unwrap().unwrap(), b"1");

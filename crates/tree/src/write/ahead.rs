@@ -21,7 +21,7 @@ use crate::shared::Shared;
 /// The log after the one that is written.
 #[derive(Default)]
 pub(crate) enum Ahead {
-    /// No number is known for it yet.
+    /// There is nothing to make: no number is kept for it yet, or making it failed.
     #[default]
     None,
     /// It is to have this number.
@@ -34,7 +34,7 @@ pub(crate) enum Ahead {
     Over,
 }
 
-/// A log that is being made. Says how that ended, a panic included: others wait for it.
+/// The making of a log. When it goes, in a panic as well, it leaves what was made and wakes those that wait.
 struct Making<'a> {
     shared: &'a Shared,
     done: Ticket,
