@@ -327,8 +327,12 @@ fn a_call_that_hangs_is_told() {
                 (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
             let (stuck2, held2) = (stuck.clone(), held.clone());
             let faulty = FaultFs::new(Arc::new(fs.clone()), move |op| {
-                while stuck2.load(Ordering::Relaxed) && hangs(op) {
-                    held2.store(true, Ordering::Relaxed);
+                // One call hangs and no second: the next log is made beside a flush, and both sync
+                // the directory.
+                let hung = stuck2.load(Ordering::Relaxed)
+                    && hangs(op)
+                    && !held2.swap(true, Ordering::Relaxed);
+                while hung && stuck2.load(Ordering::Relaxed) {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 None
