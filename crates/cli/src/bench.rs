@@ -30,7 +30,7 @@ use lithify_bench::{
     BatchOp, BenchArgs, BenchSettings, BenchSub, CompactionPri, Compression, EngineIdentity,
     EngineStats, Moment, OWN_POLICY, StallStat, Store, StoreIter, StoreOpener, WalMode, bench_main,
 };
-use lithify_env::{Bandwidth, DilatedRt, Throttle, ThrottledFs};
+use lithify_slow::{Bandwidth, DilatedRt, Throttle, ThrottledFs};
 
 use crate::engines::{EngineArg, lines as lines_of};
 use crate::open::SetArg;

@@ -16,10 +16,11 @@
 use std::path::{Path, PathBuf};
 
 use arc_swap::ArcSwap;
-use lithify_base::{Error, ErrorKind, Result, shown_path};
+use lithify_base::{Error, ErrorKind, FileId, Result, shown_path};
 use lithify_env::Env;
 use lithify_env::sync::Arc;
 use lithify_files::dir::Dir;
+use lithify_files::wal::end_of_log;
 use lithify_journal::files::FileName;
 
 use lithify_tree::{Handle, OpenOptions, follower_fs, open_reading};
@@ -78,7 +79,7 @@ struct View {
 struct Seen {
     manifest: u64,
     manifest_bytes: u64,
-    /// Numbers and lengths.
+    /// Numbers, and where they end.
     logs: Vec<(u64, u64)>,
 }
 
@@ -140,10 +141,11 @@ fn seen(dir: &Dir) -> Result<Option<Seen>> {
     let Some(manifest) = dir.read_current()? else { return Ok(None) };
     let manifest_bytes = dir.len_of(FileName::Manifest(manifest))?.unwrap_or(0);
     let logs = dir.list()?.into_iter().filter_map(|entry| match entry.file {
-        Some(FileName::Wal(number)) => Some((number, entry.len)),
+        Some(FileName::Wal(number)) => Some(number),
         _ => None,
     });
-    Ok(Some(Seen { manifest, manifest_bytes, logs: logs.collect() }))
+    let logs = logs.map(|number| Ok((number, end_of_log(dir, FileId(number))?)));
+    Ok(Some(Seen { manifest, manifest_bytes, logs: logs.collect::<Result<_>>()? }))
 }
 
 impl Source {

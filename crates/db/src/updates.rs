@@ -15,9 +15,9 @@
 
 use std::collections::VecDeque;
 
-use lithify_base::{Error, ErrorKind, Result, Seq, shown_path};
+use lithify_base::{Error, ErrorKind, FileId, Result, Seq, shown_path};
 use lithify_files::dir::FileName;
-use lithify_files::wal::LOG_MAX;
+use lithify_files::wal::read_log;
 use lithify_journal::wal::tail::LoggedBatch;
 use lithify_journal::wal::{SeqRule, WalWalk};
 use lithify_tree::{Batch, ReadableLogs, Shell};
@@ -120,7 +120,7 @@ impl Updates {
         for &number in numbers {
             let file = FileName::Wal(number);
             // One that is gone meanwhile held nothing that is needed, or leaves a gap.
-            let Some(read) = dir.read_sparse(file, LOG_MAX)? else { continue };
+            let Some(read) = read_log(dir, FileId(number))? else { continue };
             let mut walk = WalWalk::over(read.bytes(), number, SeqRule::Rising);
             while let Some(batch) = walk.next_batch()? {
                 let end = batch.first_seq.saturating_add(u64::from(batch.count));

@@ -85,7 +85,7 @@ pub struct OpenOpts {
     pub write: bool,
     /// Bypass the page cache where the file system can; see [`File::alignment`].
     pub direct: bool,
-    /// Reads copy out of a mapping of the file; see [`OpenOpts::mapped`].
+    /// Reads copy out of a mapping of the file, writes into one; see [`OpenOpts::mapped`].
     pub mapped: bool,
     /// `open` makes an empty file if there is none.
     pub create: bool,
@@ -109,8 +109,12 @@ impl OpenOpts {
         self
     }
 
-    /// The file is mapped into memory, and reads copy out of that in place of a system call each. For files that do not
-    /// change. A file system that can't do it ignores the wish, and it has no effect on files that are written or bypass the page cache.
+    /// The file is mapped into memory, in place of a system call for each read or write. A file system that can't do it ignores
+    /// the wish, and it has no effect on files that bypass the page cache.
+    ///
+    /// Of a file that is opened to be read, reads copy out of the mapping: for files that do not change. Of one that is opened to
+    /// be written, writes copy into it: for files that grow at their end, by one writer. Such a file is up to a MiB longer than what was written,
+    /// with zeros there, until [`File::set_len`] cuts it, which its writer does at the end.
     ///
     /// A failed device and a file that was cut lead to the error or the short read that they lead to without a mapping. One thing
     /// differs: if the file is cut while it is open, the rest of the page in which it ends now reads as zeros.

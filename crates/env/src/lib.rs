@@ -4,8 +4,7 @@
 //! put another world behind them: [`Fs`] and [`File`] for storage, [`Rt`] for time, seeds, threads
 //! and waiting, [`sync`] for locks and atomics. The real world lives in [`os`], a plain
 //! in-memory file system in [`MemFs`]; [`FaultFs`] wraps either to make it misbehave,
-//! [`ThrottledFs`] to make it slow, [`CappedFs`] to keep few files open, [`SharedFs`] to open each once and keep it,
-//! and [`WatchedFs`] to know which calls hang. [`DilatedRt`] makes the processor slow.
+//! [`CappedFs`] to keep few files open, [`SharedFs`] to open each once and keep it, and [`WatchedFs`] to know which calls hang.
 //!
 //! Keeps: no call here holds a lock of this crate across another room's code; a failed call is
 //! typed as an [`IoError`] that says which operation on which path failed, and nothing is retried
@@ -16,7 +15,6 @@
 pub mod buf;
 mod capped;
 pub mod clock;
-pub mod dilate;
 pub mod fault;
 pub mod fs;
 pub mod io;
@@ -31,14 +29,12 @@ pub mod rt;
 mod shared;
 mod slots;
 pub mod sync;
-pub mod throttle;
 mod ticket;
 pub mod watch;
 
 pub use buf::{BufPart, BufPool, IoBuf, Parted};
 pub use capped::{CappedFs, Closable};
 pub use clock::Mono;
-pub use dilate::DilatedRt;
 pub use fault::{Fault, FaultFs, Op};
 pub use fs::{
     Advice, DirEnt, EntryKind, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts,
@@ -59,7 +55,6 @@ pub use random::Random;
 pub use region::{Region, RegionPool};
 pub use rt::{Class, Job, Rt, RtRef, SharedUrgency, Step, Urgency, Wake, panic_message};
 pub use shared::SharedFs;
-pub use throttle::{Bandwidth, Throttle, ThrottledFs};
 pub use ticket::Ticket;
 pub use watch::{Hanging, WatchedFs};
 

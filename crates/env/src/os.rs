@@ -25,6 +25,23 @@ mod mapped {
             match *self {}
         }
     }
+
+    pub(super) struct Growing;
+
+    impl Growing {
+        pub(super) const fn new() -> Growing {
+            Growing
+        }
+        pub(super) fn write(
+            &mut self,
+            _file: std::os::fd::BorrowedFd<'_>,
+            _bytes: &[u8],
+            _offset: u64,
+        ) -> bool {
+            false
+        }
+        pub(super) fn end(&mut self) {}
+    }
 }
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod mapped;

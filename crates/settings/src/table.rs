@@ -331,6 +331,13 @@ settings! {
     mapped_reads: bool, Choice(), First Database fixed,
         default("off", "a resident size that is the program's own, and few page tables"),
         rocksdb("allow_mmap_reads" in Database writes plain);
+    /// Writes copy into a mapping of the log in place of a system call each, which is faster and survives no less. The log
+    /// is up to a MiB longer than what was written, with zeros behind. A full or failing disk is an error as ever: the
+    /// store takes the SIGBUS that it causes, and hands on those of others. Linux only: elsewhere, and where the file system
+    /// refuses, the log is written by calls.
+    mapped_log: bool, Choice(), First Database fixed,
+        default("on", "a write costs a copy and no call"),
+        rocksdb("allow_mmap_writes");
     /// Most table files that are held open; a read of another one opens it first, and `auto` is three quarters
     /// of what the process may open (`ulimit -n`) when the database is opened. Files that were not read lately
     /// are closed then. Indexes and filters stay in memory. Transfers under way, logs and files being written

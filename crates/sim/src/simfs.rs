@@ -24,6 +24,9 @@ use self::faults::Faults;
 use crate::crew;
 use crate::disk::{Content, DirId, Disk, Entry, Forgets, Ino, NoPath, Node};
 
+/// A file that is written through a mapping goes on with zeros to a multiple of this, in bytes: little, so that it ends now and then.
+const PART: usize = 4 << 10;
+
 /// A simulated file system; clones are the same one.
 #[derive(Clone)]
 pub struct SimFs(Arc<Mutex<State>>);
@@ -96,8 +99,8 @@ impl SimFs {
         self.0.lock().alive(call).map_err(|errno| IoError::new(op, path, errno))
     }
 
-    fn handle(&self, ino: Ino, path: &Path, write: bool) -> FileRef {
-        Arc::new(SimFile { fs: self.clone(), ino, path: path.to_path_buf(), write })
+    fn handle(&self, ino: Ino, path: &Path, write: bool, grows: bool) -> FileRef {
+        Arc::new(SimFile { fs: self.clone(), ino, path: path.to_path_buf(), write, grows })
     }
 }
 
@@ -132,6 +135,15 @@ impl State {
         match end.min(len + free) {
             room if room > len => Ok(room),
             _ => Err(Errno::NOSPC),
+        }
+    }
+
+    /// Makes a file that grows longer than a write that ends at `end`, as one that is written through a mapping is; not where
+    /// space is short, as zeros that were never written take none.
+    fn lengthen(&mut self, ino: Ino, end: usize) {
+        let bounded = self.capacity.is_some() || self.faults.most_bytes().is_some();
+        if !bounded && end > self.visible(ino).len() {
+            self.enter(Entry::SetLen(ino, (end + 1).next_multiple_of(PART)));
         }
     }
 
@@ -216,12 +228,12 @@ impl Fs for SimFs {
         Ok(Arc::new(self.clone()))
     }
 
-    fn create(&self, path: &Path, _opts: OpenOpts) -> IoResult<FileRef> {
+    fn create(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
         let ino = self.on("create", path, |s| match s.find(path)? {
             Some(_) => Err(Errno::EXIST),
             None => s.create(path),
         })?;
-        Ok(self.handle(ino, path, true))
+        Ok(self.handle(ino, path, true, opts.mapped))
     }
 
     fn open(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
@@ -231,7 +243,7 @@ impl Fs for SimFs {
             None if opts.create => s.create(path),
             None => Err(Errno::NOENT),
         })?;
-        Ok(self.handle(ino, path, opts.write))
+        Ok(self.handle(ino, path, opts.write, opts.mapped))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> IoResult<()> {
@@ -396,6 +408,8 @@ struct SimFile {
     ino: Ino,
     path: PathBuf,
     write: bool,
+    /// It is written through a mapping, if it is written.
+    grows: bool,
 }
 
 impl SimFile {
@@ -432,8 +446,11 @@ impl File for SimFile {
             if bytes.is_empty() {
                 return Ok(0);
             }
-            let len = s.visible(self.ino).len();
             let most = s.shortened(bytes.len());
+            if self.grows {
+                s.lengthen(self.ino, offset + most);
+            }
+            let len = s.visible(self.ino).len();
             let room = s.room(len, offset + most)?;
             let count = room.checked_sub(offset).filter(|n| *n > 0).ok_or(Errno::NOSPC)?;
             s.enter(Entry::Write(self.ino, offset, bytes[..count].into()));

@@ -9,7 +9,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::Result;
+use lithify_base::FileId;
 use lithify_files::Dir;
+use lithify_files::wal::end_of_log;
 use lithify_journal::files::FileName;
 use lithify_lsm::picture::readable;
 
@@ -117,7 +119,10 @@ fn sizes(dir: &Dir) -> Result<Sizes> {
     let mut sizes = Sizes::default();
     for entry in dir.list_if_there()?.unwrap_or_default() {
         match entry.file {
-            Some(FileName::Wal(number)) => drop(sizes[0].insert(number, entry.len)),
+            // A log may be longer than what was written to it.
+            Some(FileName::Wal(number)) => {
+                sizes[0].insert(number, end_of_log(dir, FileId(number))?);
+            }
             Some(FileName::Table(number)) => drop(sizes[1].insert(number, entry.len)),
             _ => {}
         }

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use comfy_table::{CellAlignment, Table, TableStyle};
+use lithify_base::FileId;
+use lithify_files::wal::end_of_log;
 use lithify_journal::files::FileName;
 use lithify_lsm::picture::readable;
 use lithify_watch::tree::dir_of;
@@ -53,10 +55,12 @@ impl Logs {
     fn of(dir: &Path) -> Result<Logs> {
         let mut logs = Logs { count: 0, bytes: 0 };
         // Of a directory that is not there the open says so.
-        for entry in dir_of(dir)?.list_if_there()?.unwrap_or_default() {
-            if matches!(entry.file, Some(FileName::Wal(_))) {
+        let dir = dir_of(dir)?;
+        for entry in dir.list_if_there()?.unwrap_or_default() {
+            if let Some(FileName::Wal(number)) = entry.file {
                 logs.count += 1;
-                logs.bytes += entry.len;
+                // A log may be longer than what was written to it.
+                logs.bytes += end_of_log(&dir, FileId(number))?;
             }
         }
         Ok(logs)

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::{scan, tiny, within};
 use lithify::{Builder, Db, ErrorKind, JobStage, Policy, Writes};
-use lithify_env::{Bandwidth, Env, FaultFs, MemFs, OsRt, RtOptions, Throttle, ThrottledFs};
+use lithify_env::{Env, FaultFs, MemFs, OsRt, RtOptions};
+use lithify_slow::{Bandwidth, Throttle, ThrottledFs};
 
 const LONGEST: Duration = Duration::from_secs(60);
 

@@ -12,10 +12,8 @@ use crate::common::{Content, eager, scan, shown, tiny, within};
 use lithify::verify::verify;
 use lithify::{Builder, Db, ErrorKind, PartStage, Policy, ReadOptions, Settings, Snapshot};
 use lithify_base::Comparator;
-use lithify_env::{
-    Bandwidth, Env, FaultFs, Fs, FsRef, MemFs, OpenOpts, OsRt, RtOptions, Throttle, ThrottledFs,
-    read_full_at,
-};
+use lithify_env::{Env, FaultFs, Fs, FsRef, MemFs, OpenOpts, OsRt, RtOptions, read_full_at};
+use lithify_slow::{Bandwidth, Throttle, ThrottledFs};
 
 const LONGEST: Duration = Duration::from_secs(120);
 

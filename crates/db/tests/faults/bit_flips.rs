@@ -265,7 +265,9 @@ fn removed_grown_and_replaced_files_are_told_or_harmless_and_found() {
                 continue; // RocksDB's ends that way.
             }
             let story = format!("`{}` behind {name}", more.escape_ascii());
-            assert!(examine(&grown, &rt, &truth, &story).is_none(), "{story} not found");
+            // A log goes on with zeros where it is written through a mapping.
+            let zeros = kind(name) == "log" && more.iter().all(|byte| *byte == 0);
+            assert_eq!(examine(&grown, &rt, &truth, &story).is_some(), zeros, "{story}");
         }
         if kind(name) == "LOCK" || kind(name) == "CURRENT" {
             continue;

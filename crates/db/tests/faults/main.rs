@@ -9,6 +9,7 @@ mod damage;
 mod failing_storage;
 mod logs_ahead;
 mod mapped;
+mod mapped_log;
 mod salvage;
 mod salvage_families;
 mod verify;

@@ -264,7 +264,7 @@ fn a_log_that_uses_up_the_numbers_of_writes_is_refused() {
         batch.put(CfId(0), b"far", b"away");
         batch.set_sequence(last);
         let number = FileId(next_file(&image));
-        let mut log = WalWriter::begin(NewLog::make(&dir, number).unwrap(), None, last - 1);
+        let mut log = WalWriter::begin(NewLog::make(&dir, number, true).unwrap(), None, last - 1);
         log.append(batch.as_bytes(), last).unwrap();
         log.sync().unwrap();
         drop(log);

@@ -1,13 +1,13 @@
-//! Files read out of a mapping, in place of a system call for each read.
+//! Files read out of a mapping, and files that grow written through one, in place of a system call for each read or write.
 //!
 //! Where the device fails to give a page of a mapped file, or the file was cut before it, the system sends the thread that
 //! looks there a SIGBUS, which ends a process that is not prepared for it. This one is: a handler finds out whether the address
 //! is in one of the mappings here. If so it marks the mapping as broken and puts zeros in the place of all of it, so that the
-//! copy under way ends; its reader sees the mark and asks the file instead, by a call that says what is wrong. Every other
-//! SIGBUS goes on to whatever was installed before, as if this handler were not there.
+//! copy under way ends; who copies sees the mark and asks the file instead, by a call that says what is wrong. A full disk shows
+//! itself so too, as a page that can't be had for what is written. Every other SIGBUS goes on to whatever was installed before, as if this handler were not there.
 //!
-//! Keeps: no reference to a mapping is ever made, bytes are copied out of it; what was copied while a mapping broke is not
-//! used; a mapping lives as long as its file, so that no read of it is under way when it is given back. The handler takes no
+//! Keeps: no reference to a mapping is ever made, bytes are copied out of it or into it; what was copied while a mapping broke
+//! does not count; a mapping is not given back while a copy is under way. The handler takes no
 //! lock, allocates nothing and touches nothing but atomics that are never given back, so it may run at any moment, in a forked
 //! child as well. At most [`MAPPINGS_MAX`] files are mapped at once, a quarter of what Linux lets a process have by default: the
 //! program needs some for its memory and its threads.
@@ -32,19 +32,25 @@ use std::ptr::{self, NonNull};
 // The standard library's, also under a model checker: a signal handler is no thread of a model.
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 
+use rustix::fs::{fstat, ftruncate};
+use rustix::io::retry_on_intr;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 /// Most files that are mapped at once.
 const MAPPINGS_MAX: usize = 16 << 10;
 /// Longer reads are left to the system: it copies as fast, and reads ahead of them.
 const COPIED_MAX: usize = 32 << 10;
+/// Bytes of a file that are mapped to be written: so much longer than what was written is the file at most.
+const PART: usize = 1 << 20;
+/// Where a part may begin: every size of a page divides it.
+const PAGE: u64 = 64 << 10;
 /// Slots that one word tells the state of.
 const BITS: usize = u64::BITS as usize;
 
 /// Where a mapping lies, as the handler sees it.
 struct Slot {
-    /// Odd while the two numbers below are being changed. No read of a file is under way then, so the handler, which looks for
-    /// the mapping of one, passes over such a slot.
+    /// Odd while the two numbers below are being changed. No copy is under way then, so the handler, which looks for the mapping
+    /// of one, passes over such a slot.
     version: AtomicUsize,
     start: AtomicUsize,
     /// 0 for no mapping.
@@ -126,30 +132,34 @@ impl Slot {
     }
 }
 
-/// All of a file, as it was long when it was mapped.
+/// A part of a file.
 pub(super) struct Mapping {
     base: NonNull<u8>,
     len: usize,
     slot: usize,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread, and is only read.
+// SAFETY: the mapping belongs to the process, not to a thread.
 unsafe impl Send for Mapping {}
 // SAFETY: as above; what changes is in atomics.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `len` bytes of a file; `None` if there are none, if the system refuses, or if a failed page would end the process.
+    /// Maps the first `len` bytes of a file to read them; `None` if there are none, if the system refuses, or if a failed page
+    /// would end the process.
     pub(super) fn of(file: BorrowedFd<'_>, len: u64) -> Option<Mapping> {
-        let len =
-            usize::try_from(len).ok().filter(|len| (1..=isize::MAX as usize).contains(len))?;
-        if !is_guarded() {
+        let len = usize::try_from(len).ok()?;
+        Mapping::map(file, 0, len, ProtFlags::READ)
+    }
+
+    /// Maps `len` bytes from `start`, the beginning of a page.
+    fn map(file: BorrowedFd<'_>, start: u64, len: usize, access: ProtFlags) -> Option<Mapping> {
+        if !(1..=isize::MAX as usize).contains(&len) || !is_guarded() {
             return None;
         }
         let slot = Slot::take()?;
         // SAFETY: a fresh mapping at an address the system picks touches no other memory.
-        let base =
-            unsafe { mmap(ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, file, 0) };
+        let base = unsafe { mmap(ptr::null_mut(), len, access, MapFlags::SHARED, file, start) };
         let Some(base) = base.ok().and_then(|base| NonNull::new(base.cast::<u8>())) else {
             Slot::give_back(slot);
             return None;
@@ -180,11 +190,93 @@ impl Mapping {
     }
 }
 
+/// The part of a growing file that is written next.
+///
+/// The file is made longer than what was written, up to the end of that part, with zeros there. So what a mapping holds is never
+/// behind the end of its file, where it would be lost.
+pub(super) struct Growing {
+    /// `None` before the first write, and once the file was resized.
+    part: Option<Part>,
+    /// Writes are left to the system from now on.
+    refused: bool,
+}
+
+/// A mapped part of a file.
+struct Part {
+    start: u64,
+    mapping: Mapping,
+}
+
+impl Growing {
+    pub(super) const fn new() -> Growing {
+        Growing { part: None, refused: false }
+    }
+
+    /// Puts `bytes` at `offset` of the file, as a call would. False if that has to be done by a call: they are many, the system
+    /// can't map the file, or the device gave no page for them.
+    pub(super) fn write(&mut self, file: BorrowedFd<'_>, bytes: &[u8], offset: u64) -> bool {
+        if self.refused || bytes.len() > COPIED_MAX {
+            return false;
+        }
+        let inside = |part: &Part| part.mapping.write(bytes, offset.checked_sub(part.start)?);
+        let mut written = self.part.as_ref().and_then(inside);
+        if written.is_none() {
+            self.part = None;
+            self.part = Part::at(file, offset);
+            written = self.part.as_ref().and_then(inside);
+        }
+        // What failed once fails again, for the price of a signal each time.
+        self.refused = written != Some(true);
+        !self.refused
+    }
+
+    /// The file is about to be resized.
+    pub(super) fn end(&mut self) {
+        self.part = None;
+    }
+}
+
+impl Part {
+    /// The part that begins with the page of `offset`.
+    fn at(file: BorrowedFd<'_>, offset: u64) -> Option<Part> {
+        let start = offset - offset % PAGE;
+        let end = start.checked_add(PART as u64)?;
+        let size = fstat(file).ok()?.st_size.max(0) as u64;
+        if size < end {
+            retry_on_intr(|| ftruncate(file, end)).ok()?;
+        }
+        let mapping = Mapping::map(file, start, PART, ProtFlags::READ | ProtFlags::WRITE)?;
+        Some(Part { start, mapping })
+    }
+}
+
+impl Mapping {
+    /// Puts `bytes` at `offset`; `None` if the range is not all in the mapping, `Some(false)` if what was put there may not be in
+    /// the file.
+    #[inline]
+    fn write(&self, bytes: &[u8], offset: u64) -> Option<bool> {
+        let offset = usize::try_from(offset).ok()?;
+        offset.checked_add(bytes.len()).filter(|end| *end <= self.len)?;
+        let broken = &SLOTS[self.slot].broken;
+        if broken.load(Ordering::Relaxed) || !is_heard() {
+            return Some(false);
+        }
+        // SAFETY: the range lies in the mapping, which lives as long as `self` and was made to be written; `bytes` is memory of
+        // its own. A page that fails leads to the handler, by which there is memory in its place.
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.as_ptr().add(offset), bytes.len())
+        };
+        // As for a read.
+        fence(Ordering::Acquire);
+        Some(!broken.load(Ordering::Relaxed))
+    }
+}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         // In this order: an address that is given back may be another's at once, and a slot another mapping's.
         SLOTS[self.slot].show(0, 0);
-        // SAFETY: exactly this range was mapped, or replaced by zeros, and no read is under way. A failure leaks it.
+        // SAFETY: exactly this range was mapped, or replaced by zeros, and no copy is under way. A failure leaks it.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
         Slot::give_back(self.slot);
     }
@@ -304,14 +396,15 @@ extern "C" fn on_sigbus(signal: c_int, info: *mut libc::siginfo_t, context: *mut
     hand_on(signal, info, context, unasked);
 }
 
-/// Puts zeros in the place of a mapping that one of its readers looks at; false if the system refuses. All of it, as no other
-/// page of it is of use, and a mapping in three pieces counts three times.
+/// Puts zeros in the place of a mapping that a thread is copying from or to; false if the system refuses. All of it, as no other
+/// page of it is of use, and a mapping in three pieces counts three times. What was copied to other pages of it stays in the file.
 fn blank(start: usize, len: usize) -> bool {
     let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
     let start = ptr::with_exposed_provenance_mut(start);
-    // SAFETY: the range is a mapping of this module's, to which no reference is ever made, and the reader that looks at it
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: the range is a mapping of this module's, to which no reference is ever made, and the thread that copies
     // keeps it from being given back. The call is the system's, without any lock or memory of a library.
-    unsafe { mmap_anonymous(start, len, ProtFlags::READ, flags) }.is_ok()
+    unsafe { mmap_anonymous(start, len, access, flags) }.is_ok()
 }
 
 /// Does with a SIGBUS what would be done without the handler here.

@@ -19,12 +19,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::folder::{Folder, Place, kind_of, not_opened};
 use super::lock::FileLock;
-use super::mapped::Mapping;
+use super::mapped::{Growing, Mapping};
 use crate::fs::{
     Advice, DirEnt, EntryKind, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts,
 };
-use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Arc, Mutex};
 
 /// What direct IO is aligned to: the largest logical block in common use, so that it is right for
 /// 512-byte devices too.
@@ -148,10 +148,15 @@ impl PosixFs {
         };
         let poisoned = AtomicBool::new(false);
         let mut file =
-            PosixFile { fd, path: path.to_path_buf(), alignment, poisoned, mapping: None };
-        if opts.mapped && !opts.write && !opts.direct {
-            file.mapping = Mapping::of(file.fd.as_fd(), on(op, path, file.size())?);
-        }
+            PosixFile { fd, path: path.to_path_buf(), alignment, poisoned, mapped: Mapped::No };
+        file.mapped = match opts {
+            OpenOpts { mapped: false, .. } | OpenOpts { direct: true, .. } => Mapped::No,
+            OpenOpts { write: true, .. } => Mapped::Growing(Mutex::new(Growing::new())),
+            _ => {
+                let whole = Mapping::of(file.fd.as_fd(), on(op, path, file.size())?);
+                whole.map_or(Mapped::No, Mapped::Whole)
+            }
+        };
         Ok(Arc::new(file))
     }
 }
@@ -311,8 +316,16 @@ struct PosixFile {
     path: PathBuf,
     alignment: usize,
     poisoned: AtomicBool,
-    /// Where reads are copied from as long as they can be.
-    mapping: Option<Mapping>,
+    mapped: Mapped,
+}
+
+/// What of a file is mapped.
+enum Mapped {
+    No,
+    /// Reads are copied out of it as long as they can be.
+    Whole(Mapping),
+    /// Writes are copied into the part of it that is written next, as long as they can be.
+    Growing(Mutex<Growing>),
 }
 
 impl PosixFile {
@@ -340,13 +353,20 @@ impl PosixFile {
 
 impl File for PosixFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> IoResult<usize> {
-        if self.mapping.as_ref().is_some_and(|mapping| mapping.read(buf, offset)) {
+        if let Mapped::Whole(mapping) = &self.mapped
+            && mapping.read(buf, offset)
+        {
             return Ok(buf.len());
         }
         on("read_at", &self.path, rustix::io::pread(&self.fd, buf, offset))
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> IoResult<usize> {
+        if let Mapped::Growing(growing) = &self.mapped
+            && growing.lock().write(self.fd.as_fd(), bytes, offset)
+        {
+            return Ok(bytes.len());
+        }
         on("write_at", &self.path, rustix::io::pwrite(&self.fd, bytes, offset))
     }
 
@@ -359,6 +379,9 @@ impl File for PosixFile {
     }
 
     fn set_len(&self, len: u64) -> IoResult<()> {
+        if let Mapped::Growing(growing) = &self.mapped {
+            growing.lock().end();
+        }
         on("set_len", &self.path, retry_on_intr(|| fs::ftruncate(&self.fd, len)))
     }
 

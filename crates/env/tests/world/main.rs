@@ -3,6 +3,7 @@
 mod access_times;
 mod beneath;
 mod conformance;
+mod growing;
 mod locks;
 mod mapped;
 mod paths;

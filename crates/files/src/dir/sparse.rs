@@ -103,6 +103,17 @@ impl Sparse {
     pub fn bytes(&self) -> LogBytes<'_> {
         LogBytes::sparse(&self.front, &self.behind, self.len)
     }
+    /// The same with zeros from `end` on.
+    fn ended_at(mut self, end: u64) -> Sparse {
+        let behind = self.behind.iter_mut().map(|s| (s.start, &mut s.bytes[..]));
+        for (start, bytes) in std::iter::once((0, &mut self.front[..])).chain(behind) {
+            let from = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
+            if let Some(rest) = bytes.get_mut(from..) {
+                rest.fill(0);
+            }
+        }
+        self
+    }
     /// Length of the file, bytes.
     #[expect(clippy::len_without_is_empty, reason = "emptiness of a log is no question of its own")]
     pub fn len(&self) -> u64 {
@@ -130,17 +141,31 @@ impl Dir {
     /// Corruption if it has more than `limit` bytes on disk, or so scattered that they would take far
     /// more memory; `LimitExceeded` if there is no memory for them; Io.
     pub fn read_sparse(&self, file: FileName, limit: u64) -> Result<Option<Sparse>> {
+        self.read_sparse_to(file, limit, None)
+    }
+
+    /// The same; what lies behind the offset that `end_of` gives is taken for zeros, of which the file has none beyond
+    /// the block of that offset.
+    pub(crate) fn read_sparse_to(
+        &self,
+        file: FileName,
+        limit: u64,
+        end_of: Option<fn(&dyn File) -> Result<u64>>,
+    ) -> Result<Option<Sparse>> {
         let path = self.path_of(file);
         let opened = match self.fs().open(&path, OpenOpts::read()) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             other => other.or_typed()?,
         };
-        read(&opened, limit).map(Some).map_err(|e| e.in_file(path.display()))
+        let end = end_of.map_or(Ok(u64::MAX), |end_of| end_of(&*opened));
+        let read = end.and_then(|end| Ok(read(&opened, limit, end)?.ended_at(end)));
+        read.map(Some).map_err(|e| e.in_file(path.display()))
     }
 }
 
-fn read(file: &FileRef, limit: u64) -> Result<Sparse> {
-    let len = file.len().or_typed()?;
+fn read(file: &FileRef, limit: u64, end: u64) -> Result<Sparse> {
+    let most = end.checked_next_multiple_of(BLOCK_SIZE as u64).unwrap_or(end);
+    let len = file.len().or_typed()?.min(most);
     match len {
         0..=WHOLE_MAX => load(file, placed([Ok(0..len)], len, limit)?, len),
         _ => load(file, placed(stretches(&**file, 0..len), len, limit)?, len),

@@ -18,11 +18,13 @@
 //! seal that promises, the short 000008 would be rot, and an error.
 
 mod chain;
+mod content;
 mod reader;
 mod writer;
 
 pub use chain::WalEnd;
-pub use reader::{Cut, LOG_MAX, OnRot, Replay, ReplayedLog, bytes_logged, log_numbers, replay};
+pub use content::{end_of_log, read_log};
+pub use reader::{Cut, OnRot, Replay, ReplayedLog, bytes_logged, log_numbers, replay};
 pub use writer::{NewLog, WalWriter};
 
 #[cfg(test)]

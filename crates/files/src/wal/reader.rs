@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Error, Result, Seq};
+use lithify_base::{Error, FileId, Result, Seq};
 use lithify_env::{OpenOpts, read_full_at};
 use lithify_journal::wal::record::{HEADER_SIZE, TYPE_SEAL};
 use lithify_journal::wal::tail::{Findings, LoggedBatch};
@@ -31,11 +31,12 @@ use lithify_journal::wal::{
     Found, Predecessor, Promise, RecordKind, RecordReader, Seal, SeqRule, WalWalk,
 };
 
+use super::content::{end_of_log, read_log};
 use crate::dir::{Dir, FileName, OrTyped, Sparse};
 
 /// Largest log that is read, by what it takes on disk: logs are read whole, and one is about as large
 /// as a memtable.
-pub const LOG_MAX: u64 = 8 << 30;
+pub(super) const LOG_MAX: u64 = 8 << 30;
 /// Bytes that hold the first records of any log: its predecessor and its opening seal.
 const HEAD_BYTES: usize = 128;
 
@@ -56,7 +57,7 @@ pub struct Cut {
     pub log: u64,
     /// End of its good part, in bytes.
     pub at: u64,
-    /// Bytes behind that were left out, those of later logs included.
+    /// Bytes behind that were left out, those of later logs included, and not the zeros at their ends.
     pub dropped_bytes: u64,
     /// Later logs that were left out whole.
     pub dropped_logs: Vec<u64>,
@@ -320,11 +321,12 @@ impl Logs<'_> {
         let torn = found.damage.is_some();
         match (end, follower) {
             (Some(end), _) => self.reaches(i, &found, end),
+            (None, _) if !torn => Ok(true),
             // Only the numbers can show that nothing is missing in between.
-            (None, Some(next)) if torn => {
-                Ok(self.first_seq(*next)?.is_some_and(|first| first == out.last_seq + 1))
-            }
-            _ => Ok(!torn),
+            (None, _) => Ok(match self.first_seq(&self.chain[i + 1..])? {
+                Some(first) => first == out.last_seq + 1,
+                None => found.ends_in_zeros,
+            }),
         }
     }
 
@@ -368,11 +370,16 @@ impl Logs<'_> {
         Ok(walk.findings().sealed > 0)
     }
 
-    /// Number of a log's first write.
-    fn first_seq(&self, log: Linked) -> Result<Option<Seq>> {
-        let bytes = self.read(log.number)?;
-        let first = WalWalk::over(bytes.bytes(), log.number, log.rule).next_batch()?;
-        Ok(first.map(|batch| batch.first_seq))
+    /// Number of the first write in `logs`.
+    fn first_seq(&self, logs: &[Linked]) -> Result<Option<Seq>> {
+        for log in logs {
+            let bytes = self.read(log.number)?;
+            let first = WalWalk::over(bytes.bytes(), log.number, log.rule).next_batch()?;
+            if let Some(batch) = first {
+                return Ok(Some(batch.first_seq));
+            }
+        }
+        Ok(None)
     }
 
     fn promised(&self, number: u64) -> u64 {
@@ -380,7 +387,7 @@ impl Logs<'_> {
     }
 
     fn read(&self, number: u64) -> Result<Sparse> {
-        match self.dir.read_sparse(FileName::Wal(number), LOG_MAX)? {
+        match read_log(self.dir, FileId(number))? {
             Some(bytes) => Ok(bytes),
             None => Err(missing(self.dir, number, "the directory")),
         }
@@ -395,7 +402,7 @@ impl Logs<'_> {
         let dropped_logs: Vec<u64> = later.chain(self.lost.iter().copied()).collect();
         let mut bytes = 0;
         for &number in std::iter::once(&log).chain(&dropped_logs) {
-            bytes += self.dir.len_of(FileName::Wal(number))?.unwrap_or(0);
+            bytes += end_of_log(self.dir, FileId(number))?;
         }
         Ok(Cut { log, at, dropped_bytes: bytes.saturating_sub(at), dropped_logs, rot })
     }

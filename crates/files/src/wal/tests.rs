@@ -1,5 +1,5 @@
 //! Logs under test: what the writer asks of the file system, what every single fault leaves
-//! behind ([`faults`]), and what replay makes of damaged logs ([`damage`]).
+//! behind ([`faults`]), what replay makes of damaged logs ([`damage`]) and of those that are written meanwhile ([`live`]).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,6 +15,7 @@ use crate::dir::{Dir, FileName};
 
 mod damage;
 mod faults;
+mod live;
 
 /// A batch of one put whose value tells which attempt it was.
 fn group(seq: Seq, attempt: u64) -> BatchBuilder {
@@ -34,7 +35,7 @@ fn dir_on(fs: FsRef) -> Dir {
 }
 
 fn create(dir: &Dir, number: u64, before: Option<&WalEnd>, last_seq: Seq) -> WalWriter {
-    WalWriter::begin(NewLog::make(dir, FileId(number)).unwrap(), before, last_seq)
+    WalWriter::begin(NewLog::make(dir, FileId(number), false).unwrap(), before, last_seq)
 }
 
 /// Replays everything; the attempts in order.
@@ -250,7 +251,7 @@ fn a_failed_creation_can_be_repeated() {
         (op.name == "sync_dir" && op.index < 3).then(|| std::io::Error::other("once").into())
     });
     let dir = dir_on(Arc::new(fs));
-    assert!(NewLog::make(&dir, FileId(5)).is_err());
+    assert!(NewLog::make(&dir, FileId(5), true).is_err());
     create(&dir, 5, None, 0).close().unwrap();
-    assert!(NewLog::make(&dir, FileId(5)).is_err(), "names are never reused");
+    assert!(NewLog::make(&dir, FileId(5), true).is_err(), "names are never reused");
 }

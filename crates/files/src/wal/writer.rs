@@ -40,11 +40,12 @@ pub(super) const SEAL_BYTES: u64 = (HEADER_SIZE + Seal::ENCODED_LEN) as u64;
 #[derive(Debug)]
 pub struct WalWriter {
     file: Handle,
+    mapped: bool,
     number: FileId,
     records: RecordWriter,
     /// Bytes of the file from `written` on that are still in memory.
     buffer: Vec<u8>,
-    /// Length of the file: whole records only.
+    /// End of what is in the file: whole records only. A mapped file goes on with zeros.
     written: u64,
     /// Every byte below is durable.
     synced: u64,
@@ -68,16 +69,17 @@ pub struct WalWriter {
 pub struct NewLog {
     number: FileId,
     file: Handle,
+    mapped: bool,
 }
 
 impl NewLog {
-    /// Makes log `number` and its name durable.
+    /// Makes log `number` and its name durable. What is written to a `mapped` one is copied, in place of a call each time.
     ///
     /// # Errors
     /// `Io`, `NoSpace`: there is no such log; trying again is fine.
-    pub fn make(dir: &Dir, number: FileId) -> Result<NewLog> {
+    pub fn make(dir: &Dir, number: FileId, mapped: bool) -> Result<NewLog> {
         let name = FileName::Wal(number.0);
-        let file = Handle(dir.create_file(name, OpenOpts::write())?);
+        let file = Handle(dir.create_file(name, OpenOpts { mapped, ..OpenOpts::write() })?);
         if !zoo::on(Bug::NoDirSync)
             && let Err(e) = dir.sync()
         {
@@ -85,7 +87,7 @@ impl NewLog {
             let _ = dir.remove(name);
             return Err(e);
         }
-        Ok(NewLog { number, file })
+        Ok(NewLog { number, file, mapped })
     }
     /// Number of the log.
     pub fn number(&self) -> FileId {
@@ -116,9 +118,10 @@ impl WalWriter {
     /// before this log (above that of `before` if writes skipped the log). The opening records are gathered,
     /// not written.
     pub fn begin(log: NewLog, before: Option<&WalEnd>, last_seq: Seq) -> WalWriter {
-        let NewLog { number, file } = log;
+        let NewLog { number, file, mapped } = log;
         let mut wal = WalWriter {
             file,
+            mapped,
             number,
             records: RecordWriter::new(),
             buffer: Vec::new(),
@@ -151,7 +154,7 @@ impl WalWriter {
     pub fn size(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
-    /// Length of the file: what a copy may take.
+    /// Bytes that are in the file: what a copy may take.
     pub fn written(&self) -> u64 {
         self.written
     }
@@ -304,25 +307,29 @@ impl WalWriter {
         Ok(end)
     }
 
-    /// Ends the log if need be, makes it durable, seals it, and makes the seal durable. A seal
-    /// that finds no room is left out: every write is durable, which is what counts.
+    /// Ends the log if need be, makes it durable, seals it, and makes the seal durable; how many bytes of it are durable now. A
+    /// seal that finds no room is left out: every write is durable, which is what counts.
     ///
     /// # Errors
     /// As [`sync`](Self::sync). What was acknowledged at a lower level may be lost.
-    pub fn close(mut self) -> Result<()> {
+    pub fn close(mut self) -> Result<u64> {
         let end = self.end()?;
         if zoo::on(Bug::ClosedUnsynced) {
             self.link.set_durable();
-            return Ok(());
+            return Ok(self.written);
         }
         self.sync()?;
         self.push_seal(SealReason::Close);
         assert_eq!(self.size(), end.record.size, "the end is where the next log says it is");
+        if self.mapped && self.write_out().is_ok() {
+            // Zeros that stay behind the end do no harm.
+            let _ = self.file.0.set_len(self.written);
+        }
         match self.sync() {
             Err(e) if self.poisoned() => return Err(e),
             Ok(()) | Err(_) => self.link.set_durable(),
         }
-        Ok(())
+        Ok(self.synced)
     }
 
     /// Closes a log that counts no more, because all that it and those before it held is in tables: as

@@ -319,7 +319,7 @@ pub fn read_manifest_over(bytes: LogBytes<'_>, promised: u64) -> Result<Manifest
         }
         good_end = record.end;
     };
-    let found = Findings { len: bytes.len(), good_end, damage, sealed: 0, last_seq: 0 };
+    let found = Findings { len: bytes.len(), good_end, damage, ..Findings::default() };
     let mut verdict = judge(&found, &Promise { synced: promised, end: None });
     verdict.into_result(good_end)?;
     required.check()?;

@@ -98,6 +98,11 @@ impl<'a> LogBytes<'a> {
         self.behind.get(at).map_or(self.len, |s| from.max(s.start as usize)).min(self.len)
     }
 
+    /// Whether there are only zeros from `from` on.
+    pub(super) fn ends_at(self, from: usize) -> bool {
+        self.stretches(from).all(|(_, bytes)| bytes.iter().all(|byte| *byte == 0))
+    }
+
     /// The parts of all stretches at or behind `from`, with their offsets.
     pub(super) fn stretches(self, from: usize) -> impl Iterator<Item = (usize, &'a [u8])> {
         let behind = self.behind.iter().map(|s| (s.start as usize, &s.bytes[..]));

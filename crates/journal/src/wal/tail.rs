@@ -95,7 +95,8 @@ pub struct Promise {
 /// How a log ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// With a whole record (and at most its block's zeros).
+    /// With a whole record, and zeros behind it at most: a log that is written through a mapping, or into space that was
+    /// reserved for it, goes on with them.
     Clean,
     /// With bytes that were never promised: ignore everything from `cut_at` on.
     TornTail {
@@ -112,7 +113,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// `Corruption` as an error, everything else as the offset at which the good part ends.
+    /// `Corruption` as an error, everything else as the offset at which the log is to be cut: `len` if not at all.
     pub fn into_result(self, len: u64) -> Result<u64> {
         match self {
             Verdict::Clean => Ok(len),
@@ -126,7 +127,7 @@ impl Verdict {
 }
 
 /// What a reader found in a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     /// Size of the file.
     pub len: u64,
@@ -134,6 +135,8 @@ pub struct Findings {
     pub good_end: u64,
     /// What stopped the reader, if not the end of the file.
     pub damage: Option<Damage>,
+    /// From there on are zeros and nothing else.
+    pub ends_in_zeros: bool,
     /// Largest promise of this log's own seals, those behind the damage included.
     pub sealed: u64,
     /// Last sequence number that a batch or seal of the good part names; 0 if none does.
@@ -159,6 +162,7 @@ pub fn judge(found: &Findings, promise: &Promise) -> Verdict {
         }
     }
     match found.damage {
+        Some(_) if found.ends_in_zeros => Verdict::Clean,
         Some(Damage { offset, what }) if zoo::on(Bug::TornTailIsRot) => {
             Verdict::Corruption { offset, what }
         }
@@ -227,7 +231,7 @@ impl<'a> WalWalk<'a> {
             rule,
             next_seq: None,
             predecessor: None,
-            found: Findings { len: bytes.len(), good_end: 0, damage: None, sealed: 0, last_seq: 0 },
+            found: Findings { len: bytes.len(), ..Findings::default() },
             closed: false,
             finished: false,
         }
@@ -353,6 +357,7 @@ impl<'a> WalWalk<'a> {
         self.finished = true;
         self.closed = false;
         self.found.damage = Some(damage);
+        self.found.ends_in_zeros = self.bytes.ends_at(damage.offset as usize);
         let later = promise_behind(self.bytes, damage.offset, self.log_number);
         self.found.sealed = self.found.sealed.max(later);
     }

@@ -4,6 +4,7 @@
 mod life;
 
 mod admission;
+mod datadriven;
 mod invariants;
 mod naive;
 mod offers;

@@ -158,8 +158,7 @@ impl Survey {
         })?;
         self.batches = batches;
         for log in replayed.logs {
-            let bytes = dir.len_of(FileName::Wal(log.number))?.unwrap_or(0);
-            self.logs.push((log.number, bytes));
+            self.logs.push((log.number, log.len));
         }
         Ok(replayed.last_seq)
     }

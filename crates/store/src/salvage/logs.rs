@@ -15,9 +15,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use lithify_base::{CfId, Error, Kind, Result, Seq, Tag};
+use lithify_base::{CfId, Error, FileId, Kind, Result, Seq, Tag};
 use lithify_files::dir::{Dir, FileName, Sparse};
-use lithify_files::wal::{LOG_MAX, log_numbers};
+use lithify_files::wal::{log_numbers, read_log};
 use lithify_journal::manifest::ManifestState;
 use lithify_journal::wal::{
     BatchView, Found, Predecessor, RecordKind, RecordReader, SeqRule, WalWalk,
@@ -203,7 +203,7 @@ fn needs(state: Option<&ManifestState>, cf: CfId, log: u64) -> bool {
 }
 
 fn read(dir: &Dir, number: u64, synced: Option<u64>) -> Result<Log> {
-    let bytes = dir.read_sparse(FileName::Wal(number), LOG_MAX)?.unwrap_or_default();
+    let bytes = read_log(dir, FileId(number))?.unwrap_or_default();
     let mut walk = WalWalk::over(bytes.bytes(), number, SeqRule::Rising);
     // A feature this version lacks ends the log, too.
     let refused = loop {
@@ -224,7 +224,7 @@ pub(super) fn is_broken_chain(dir: &Dir, wanted: Range<u64>) -> bool {
     let from = wanted.start;
     let numbers = log_numbers(dir, wanted).unwrap_or_default();
     numbers.iter().any(|&number| {
-        let bytes = dir.read_sparse(FileName::Wal(number), LOG_MAX).ok().flatten();
+        let bytes = read_log(dir, FileId(number)).ok().flatten();
         let bytes = bytes.unwrap_or_default();
         let Found::Record(first) = RecordReader::over(bytes.bytes(), Some(number)).next_record()
         else {

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use lithify_base::{CfId, Error, InternalKey, Key, Kind, Result, Seq, Tag};
+use lithify_base::{CfId, Error, FileId, InternalKey, Key, Kind, Result, Seq, Tag};
 use lithify_files::dir::FileName;
-use lithify_files::wal::{LOG_MAX, OnRot, log_numbers, replay};
+use lithify_files::wal::{OnRot, log_numbers, read_log, replay};
 use lithify_journal::manifest::ManifestState;
 use lithify_journal::wal::tail::LoggedBatch;
 use lithify_journal::wal::{Promise, SeqRule, Verdict, WalWalk};
@@ -93,7 +93,7 @@ impl Look<'_> {
     fn log(&mut self, log: Log) -> Result<()> {
         let Log { number, synced, needed, told } = log;
         let path = self.path(FileName::Wal(number));
-        let Some(bytes) = self.dir.read_sparse(FileName::Wal(number), LOG_MAX)? else {
+        let Some(bytes) = read_log(self.dir, FileId(number))? else {
             return Ok(());
         };
         self.report.logs += u64::from(needed);
@@ -123,7 +123,8 @@ impl Look<'_> {
             let what = format!("{} bytes follow the end of the log", found.len - found.good_end);
             self.report.damage(Error::corruption(what).at(found.good_end).in_file(&path));
         }
-        self.advance(found.len);
+        // The zeros that a log goes on with were looked at, too.
+        self.advance(self.dir.len_of(FileName::Wal(number))?.unwrap_or(found.len));
         Ok(())
     }
 

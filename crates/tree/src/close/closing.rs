@@ -86,9 +86,9 @@ impl Shell {
         };
         // To record the last log is to promise all before it, and one of those may be lost.
         if let Ok(Some(end)) = &ended
-            && end.is_durable()
+            && end.0.is_durable()
         {
-            self.record_log(end.number());
+            self.record_log(end.0.number(), end.1);
         }
         drop(log);
         self.shared.background.stop.complete();
@@ -165,10 +165,10 @@ impl Shell {
         Ok(())
     }
 
-    /// Seals and syncs the last log; how it ended, if there is one and it still counts.
-    fn end_log(&self, log: &mut Log) -> Result<Option<WalEnd>> {
+    /// Seals and syncs the last log; how it ended, and with how many bytes, if there is one and it still counts.
+    fn end_log(&self, log: &mut Log) -> Result<Option<(WalEnd, u64)>> {
         let Some(mut wal) = log.wal.take() else { return Ok(None) };
-        let ended = wal.end().and_then(|end| wal.close().map(|()| end));
+        let ended = wal.end().and_then(|end| wal.close().map(|bytes| (end, bytes)));
         match ended {
             Ok(end) => Ok(Some(end)),
             Err(e) if errors::is_lost(&e) && self.family.gate.refused().is_none() => {
@@ -180,7 +180,7 @@ impl Shell {
 
     /// Notes in the manifest that the last log is whole, so that the next open misses what
     /// someone removes or cuts off meanwhile. The log is as safe without.
-    fn record_log(&self, number: FileId) {
+    fn record_log(&self, number: FileId, bytes: u64) {
         if self.shared.check_owner().is_err() {
             return;
         }
@@ -188,8 +188,7 @@ impl Shell {
         if self.shared.check_epoch(&manifest).is_err() {
             return;
         }
-        let Ok(synced) = self.shared.resources.dir.len_of(FileName::Wal(number.0)) else { return };
-        let addition = WalAddition { number: number.0, synced };
+        let addition = WalAddition { number: number.0, synced: Some(bytes) };
         let edit = WireEdit { wal_additions: vec![addition], ..WireEdit::default() };
         if manifest.uncertain().is_none()
             && let Err(e) = manifest.commit(&[edit])

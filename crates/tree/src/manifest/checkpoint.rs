@@ -1,5 +1,6 @@
 //! Checkpoints: a second, independent database of the present state.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use lithify_base::{Error, ErrorKind, Result, Seq};
@@ -112,12 +113,14 @@ impl Shell {
             // Such a flush is on its way, and the log of what it flushed is gone already.
             return Ok(None);
         }
+        // A file may be longer than what was written, and one that ended shorter than it will be.
+        let current = log.wal.as_ref().map(|wal| (now, wal.written()));
+        let ends: BTreeMap<u64, u64> = log.kept.iter().copied().chain(current).collect();
         let mut logs = Vec::new();
         for number in numbers.into_iter().filter(|number| *number >= first) {
-            let Some(bytes) = self.shared.resources.dir.len_of(FileName::Wal(number))? else {
-                return Ok(None);
-            };
-            logs.push((number, bytes));
+            let len = self.shared.resources.dir.len_of(FileName::Wal(number))?;
+            let (Some(len), Some(end)) = (len, ends.get(&number)) else { return Ok(None) };
+            logs.push((number, len.min(*end)));
         }
         if logs.is_empty() {
             logs.push((now, 0));

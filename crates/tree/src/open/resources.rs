@@ -2,13 +2,15 @@
 //! numbers and rates.
 
 use lithify_base::{
-    CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef, Prefixes, shown_path,
+    CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef, Prefixes, Result,
+    shown_path,
 };
 use lithify_compact::{Engines, FileNumbers, JobContext, Maker, OutputOptions, set_bytes};
 use lithify_engine::Engine;
 use lithify_env::sync::Arc;
 use lithify_env::{BufPool, Env, Random, RateLimiter, RegionPool};
 use lithify_files::dir::{self, Dir};
+use lithify_files::wal::NewLog;
 use lithify_settings::{buffer_bytes, jobs};
 use lithify_tables::cache::{BlockCache, SharedCache, TableCache, TableOptions};
 use lithify_tables::sst::Verify;
@@ -45,6 +47,7 @@ pub(crate) struct Resources {
     buffers: BufPool,
     /// What `arenas` take from.
     regions: RegionPool,
+    mapped_log: bool,
 }
 
 /// Bytes of memory that the settings give to parts of the database.
@@ -86,7 +89,13 @@ impl Resources {
             files,
             engines: Arc::new(Engines::new(engines, set_bytes(buffers, jobs(s)))),
             buffers: BufPool::new(buffers as usize),
+            mapped_log: s.mapped_log,
         }
+    }
+
+    /// As [`NewLog::make`].
+    pub(crate) fn new_log(&self, number: FileId) -> Result<NewLog> {
+        NewLog::make(&self.dir, number, self.mapped_log)
     }
 
     /// Bytes of memtables and of buffers beyond their shares: open iterators keep memtables that were

@@ -66,8 +66,7 @@ impl Shared {
         self.resources.env.rt.spawn(Class::Io, job);
     }
 
-    /// Makes it, unless it is there. Where that fails there is none: who needs a log then makes it, and learns why if that
-    /// fails too.
+    /// Makes it, unless it is there. Where that fails, who needs a log makes it, and learns why.
     fn make_log_ahead(self: &Arc<Shared>) {
         let done = Ticket::new();
         let number = {
@@ -78,31 +77,29 @@ impl Shared {
         };
         let mut making = Making { shared: self, done, made: None };
         if self.check_owner().is_ok() {
-            making.made = NewLog::make(&self.resources.dir, number).ok();
+            making.made = self.resources.new_log(number).ok();
         }
     }
 
     /// Goes on to the next log: the number that was kept for it, with the log if it was made, and keeps a number for the
     /// one after it.
     pub(super) fn next_log(self: &Arc<Shared>, log: &mut Log) {
-        self.drop_unwritten(log);
+        self.drop_log(log.made.take());
         log.wal_number = log.next_wal.take().unwrap_or_else(|| self.next_file());
         let next = self.next_file();
         log.next_wal = Some(next);
-        match self.replace_ahead(Ahead::Wanted(next)) {
-            Some(made) if made.number() == log.wal_number => log.made = Some(made),
+        let made = self.replace_ahead(Ahead::Wanted(next));
+        match made.as_ref().is_some_and(|made| made.number() == log.wal_number) {
+            true => log.made = made,
             // Made under a number that is not used any more.
-            Some(other) => self.drop_log(&other),
-            None => {}
+            false => self.drop_log(made),
         }
     }
 
     /// Deletes it, and none is made from now on. Nor does one stay that `log` took and wrote nothing to.
     pub(crate) fn end_logs_ahead(self: &Arc<Shared>, log: &mut Log) {
-        self.drop_unwritten(log);
-        if let Some(made) = self.replace_ahead(Ahead::Over) {
-            self.drop_log(&made);
-        }
+        self.drop_log(log.made.take());
+        self.drop_log(self.replace_ahead(Ahead::Over));
     }
 
     /// The log that was made ahead, once none is being made any more, with `next` in its place.
@@ -123,16 +120,11 @@ impl Shared {
         }
     }
 
-    /// Deletes the log that `log` took, if nothing was written to it.
-    fn drop_unwritten(self: &Arc<Shared>, log: &mut Log) {
-        if let Some(made) = log.made.take() {
-            self.drop_log(&made);
-        }
-    }
-
-    /// Deletes a log that nothing was written to; one that stays is empty and says nothing.
-    fn drop_log(self: &Arc<Shared>, made: &NewLog) {
-        if self.check_owner().is_ok() {
+    /// Deletes a log, if there is one, that nothing was written to; one that stays is empty and says nothing.
+    fn drop_log(self: &Arc<Shared>, made: Option<NewLog>) {
+        if let Some(made) = made
+            && self.check_owner().is_ok()
+        {
             let _ = self.resources.dir.remove(FileName::Wal(made.number().0));
         }
     }

@@ -36,7 +36,7 @@ use lithify_control::MemId;
 use lithify_env::sync::atomic::Ordering;
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Class, Job, Step, Ticket, Urgency};
-use lithify_files::wal::{NewLog, WalWriter};
+use lithify_files::wal::WalWriter;
 
 use super::log::{Closing, Ended, GivenUp, Log};
 use super::room::fresh_memtables;
@@ -51,7 +51,7 @@ impl Shell {
         let number = log.wal_number;
         let made = match log.made.take() {
             Some(made) => Ok(made),
-            None => NewLog::make(&self.shared.resources.dir, number),
+            None => self.shared.resources.new_log(number),
         };
         match made {
             Ok(made) => {

@@ -55,7 +55,7 @@ fn run(dir: &Dir) -> Told {
     let (mut before, mut closing): (Option<WalEnd>, Option<WalWriter>) = (None, None);
     let (mut seq, mut attempt) = (1, 0);
     for number in [5, 8, 11] {
-        let made = (0..2).find_map(|_| NewLog::make(dir, FileId(number)).ok());
+        let made = (0..2).find_map(|_| NewLog::make(dir, FileId(number), true).ok());
         let Some(made) = made else { return told };
         let mut wal = WalWriter::begin(made, before.as_ref(), seq - 1);
         for level in LEVELS {
@@ -76,7 +76,7 @@ fn run(dir: &Dir) -> Told {
                 && result.is_ok()
                 && let Some(old) = closing.take()
             {
-                result = old.close();
+                result = old.close().map(drop);
                 if let Err(e) = result {
                     assert_ne!(e.kind(), ErrorKind::Internal);
                     told.unknown = Some(attempt);

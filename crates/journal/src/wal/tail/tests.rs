@@ -77,8 +77,37 @@ fn the_rule_as_a_table() {
     ];
     for (i, (len, good_end, damage, sealed, synced, end, expected)) in rows.into_iter().enumerate()
     {
-        let found = Findings { len, good_end, damage, sealed, last_seq: 5 };
-        assert_eq!(judge(&found, &Promise { synced, end }), expected, "row {i}");
+        let promise = Promise { synced, end };
+        let found = Findings { len, good_end, damage, ends_in_zeros: false, sealed, last_seq: 5 };
+        assert_eq!(judge(&found, &promise), expected, "row {i}");
+        // Zeros to the end are no torn tail, and what was promised is missing all the same.
+        let zeros = Findings { ends_in_zeros: damage.is_some(), ..found };
+        let expected = if matches!(expected, TornTail { .. }) { Clean } else { expected };
+        assert_eq!(judge(&zeros, &promise), expected, "row {i}");
+    }
+}
+
+/// A log that is written through a mapping goes on with zeros. One that lacks a promised record there is as bad as one that
+/// was cut.
+#[test]
+fn zeros_behind_the_last_record_are_no_damage() {
+    let mut log = Log::new();
+    log.batch(b"one");
+    let end = log.batch(&[0; 100]);
+    let zeros = Promise::default();
+    for more in [0, 1, 6, 7, 60, 40_000, 3 << 20] {
+        let mut bytes = log.bytes.clone();
+        bytes.resize(bytes.len() + more, 0);
+        let (_, found) = walk(&bytes);
+        assert_eq!(found.findings().good_end, end, "{more}");
+        assert_eq!(found.verdict(&zeros), Verdict::Clean, "{more}");
+        let promised = Promise { synced: end + 1, end: None };
+        let missing =
+            matches!(found.verdict(&promised), Verdict::Corruption { offset, .. } if offset == end);
+        assert!(missing, "{more}");
+        // One byte of anything else, and it is torn.
+        bytes.extend_from_slice(&[0, 0, 1]);
+        assert_eq!(walk(&bytes).1.verdict(&zeros), Verdict::TornTail { cut_at: end }, "{more}");
     }
 }
 

@@ -3,11 +3,8 @@
 use std::io;
 
 use super::*;
-use crate::fault::FaultFs;
-use crate::mem::MemFs;
-use crate::os::rt::{OsRt, RtOptions};
-use crate::rt::{Class, Job, Rt, Wake};
-use crate::sync::atomic::{AtomicU64, Ordering};
+use lithify_env::sync::atomic::{AtomicU64, Ordering};
+use lithify_env::{Class, FaultFs, Job, MemFs, OsRt, Rt, RtOptions, Wake};
 
 const fn us(n: u64) -> Mono {
     Mono(n * 1000)

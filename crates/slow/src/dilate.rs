@@ -13,9 +13,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Mono;
-use crate::rt::{Class, Job, Rt, RtRef, Step, Urgency, Wake};
-use crate::ticket::Ticket;
+use lithify_env::{Class, Job, Mono, Rt, RtRef, Step, Ticket, Urgency, Wake};
 
 /// Sleep is paid in pieces no shorter than this, because waking up takes a good part of a tenth of
 /// it.
@@ -127,8 +125,8 @@ impl Job for Dilated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::Arc;
-    use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+    use lithify_env::sync::Arc;
+    use lithify_env::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
     /// Time that moves by what is computed and by what is slept; jobs run where they are spawned.
     #[derive(Default)]

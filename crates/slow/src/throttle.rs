@@ -25,11 +25,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::clock::Mono;
-use crate::fs::{Advice, DirEnt, File, FileRef, Fs, FsRef, IoResult, LockGuard, OpenOpts};
-use crate::rt::RtRef;
-use crate::sync::{Arc, Mutex};
-use crate::ticket::Ticket;
+use lithify_env::sync::{Arc, Mutex};
+use lithify_env::{
+    Advice, DirEnt, File, FileRef, Fs, FsRef, IoResult, LockGuard, Mono, OpenOpts, RtRef, Ticket,
+};
 
 /// How fast bytes go through a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
