@@ -35,6 +35,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering,
 use rustix::fs::{fstat, ftruncate};
 use rustix::io::retry_on_intr;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::process::{Resource, getrlimit};
 
 /// Most files that are mapped at once.
 const MAPPINGS_MAX: usize = 16 << 10;
@@ -243,6 +244,10 @@ impl Part {
         let end = start.checked_add(PART as u64)?;
         let size = fstat(file).ok()?.st_size.max(0) as u64;
         if size < end {
+            // Beyond what a file of this process may have, the system would send a signal that ends it.
+            if getrlimit(Resource::Fsize).current.is_some_and(|most| most < end) {
+                return None;
+            }
             retry_on_intr(|| ftruncate(file, end)).ok()?;
         }
         let mapping = Mapping::map(file, start, PART, ProtFlags::READ | ProtFlags::WRITE)?;

@@ -123,6 +123,36 @@ fn a_full_disk_is_an_error_of_the_write() {
     result.unwrap();
 }
 
+/// A process whose files may not grow beyond a size: up to there all goes well, and no signal ends it before.
+#[test]
+fn a_limit_of_file_sizes_is_not_run_into_early() {
+    const NAME: &str = "growing::a_limit_of_file_sizes_is_not_run_into_early";
+    let bytes = [7; 1000];
+    if let Some(path) = std::env::var_os("LITHIFY_GROWING") {
+        let path = Path::new(&path);
+        let file = grown(path);
+        for n in 0..1500 {
+            write_all_at(&*file, &bytes, n * 1000).unwrap();
+        }
+        assert!(!is_mapped(path));
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("log");
+    // In blocks of 1024 bytes: a mapped part would go beyond, and all that is written does not.
+    let command = format!(
+        "ulimit -f 1500; exec {} {NAME} --exact",
+        std::env::current_exe().unwrap().display()
+    );
+    let status = Command::new("bash")
+        .args(["-c", &command])
+        .env("LITHIFY_GROWING", &path)
+        .stdout(std::process::Stdio::null())
+        .status();
+    assert!(status.unwrap().success());
+    has(&path, &bytes.repeat(1500));
+}
+
 /// What was copied is the system's: a process that is killed loses none of it.
 #[test]
 fn what_was_copied_outlives_the_process() {
