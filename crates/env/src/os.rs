@@ -29,7 +29,7 @@ mod mapped {
     pub(super) struct Growing;
 
     impl Growing {
-        pub(super) const fn new() -> Growing {
+        pub(super) fn new(_file: std::os::fd::BorrowedFd<'_>) -> Growing {
             Growing
         }
         pub(super) fn write(
@@ -40,7 +40,7 @@ mod mapped {
         ) -> bool {
             false
         }
-        pub(super) fn end(&mut self) {}
+        pub(super) fn resized(&mut self) {}
     }
 }
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]

@@ -34,16 +34,18 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering,
 
 use rustix::fs::{fstat, ftruncate};
 use rustix::io::retry_on_intr;
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use rustix::process::{Resource, getrlimit};
 
 /// Most files that are mapped at once.
 const MAPPINGS_MAX: usize = 16 << 10;
 /// Longer reads are left to the system: it copies as fast, and reads ahead of them.
 const COPIED_MAX: usize = 32 << 10;
-/// Bytes of a file that are mapped to be written: so much longer than what was written is the file at most.
-const PART: usize = 1 << 20;
-/// Where a part may begin: every size of a page divides it.
+/// Bytes of address space for a file that grows.
+const WINDOW: usize = 64 << 20;
+/// How much such a file is longer than what was written at most, in bytes.
+const STEP: u64 = 1 << 20;
+/// Where a window may begin: every size of a page divides it.
 const PAGE: u64 = 64 << 10;
 /// Slots that one word tells the state of.
 const BITS: usize = u64::BITS as usize;
@@ -191,26 +193,31 @@ impl Mapping {
     }
 }
 
-/// The part of a growing file that is written next.
+/// A file that grows, mapped where it is written next.
 ///
-/// The file is made longer than what was written, up to the end of that part, with zeros there. So what a mapping holds is never
-/// behind the end of its file, where it would be lost.
+/// Only bytes that the file has are written through the mapping: what lies behind its end is lost. So the file is made longer a
+/// [`STEP`] at a time, with zeros there, while the mapping reaches further from the beginning: mapping anew waits for whatever
+/// thread of the process is just being given memory.
 pub(super) struct Growing {
-    /// `None` before the first write, and once the file was resized.
-    part: Option<Part>,
+    window: Option<Window>,
     /// Writes are left to the system from now on.
     refused: bool,
 }
 
-/// A mapped part of a file.
-struct Part {
-    start: u64,
+/// A mapped part of a file, by offsets in the file.
+struct Window {
     mapping: Mapping,
+    start: u64,
+    /// The file has what lies before this.
+    grown: u64,
+    /// Pages before this are no longer counted as the process's.
+    left: u64,
 }
 
 impl Growing {
-    pub(super) const fn new() -> Growing {
-        Growing { part: None, refused: false }
+    /// For a file that is written from its beginning.
+    pub(super) fn new(file: BorrowedFd<'_>) -> Growing {
+        Growing { window: Window::at(file, 0), refused: false }
     }
 
     /// Puts `bytes` at `offset` of the file, as a call would. False if that has to be done by a call: they are many, the system
@@ -219,61 +226,96 @@ impl Growing {
         if self.refused || bytes.len() > COPIED_MAX {
             return false;
         }
-        let inside = |part: &Part| part.mapping.write(bytes, offset.checked_sub(part.start)?);
-        let mut written = self.part.as_ref().and_then(inside);
+        let mut written = self.window.as_mut().and_then(|window| window.write(file, bytes, offset));
         if written.is_none() {
-            self.part = None;
-            self.part = Part::at(file, offset);
-            written = self.part.as_ref().and_then(inside);
+            self.window = None;
+            self.window = Window::at(file, offset);
+            written = self.window.as_mut().and_then(|window| window.write(file, bytes, offset));
         }
-        // What failed once fails again, for the price of a signal each time.
-        self.refused = written != Some(true);
+        if written != Some(true) {
+            // What failed once fails again, for the price of a signal each time.
+            *self = Growing { window: None, refused: true };
+        }
         !self.refused
     }
 
-    /// The file is about to be resized.
-    pub(super) fn end(&mut self) {
-        self.part = None;
+    /// The file was resized, or is about to be.
+    pub(super) fn resized(&mut self) {
+        if let Some(window) = &mut self.window {
+            window.grown = window.start;
+        }
     }
 }
 
-impl Part {
-    /// The part that begins with the page of `offset`.
-    fn at(file: BorrowedFd<'_>, offset: u64) -> Option<Part> {
+impl Window {
+    /// One that begins with the page of `offset`.
+    fn at(file: BorrowedFd<'_>, offset: u64) -> Option<Window> {
         let start = offset - offset % PAGE;
-        let end = start.checked_add(PART as u64)?;
-        let size = fstat(file).ok()?.st_size.max(0) as u64;
-        if size < end {
-            // Beyond what a file of this process may have, the system would send a signal that ends it.
-            if getrlimit(Resource::Fsize).current.is_some_and(|most| most < end) {
-                return None;
-            }
-            retry_on_intr(|| ftruncate(file, end)).ok()?;
+        // A process that may have so much address space and no more needs it.
+        let len = if getrlimit(Resource::As).current.is_some() { STEP as usize } else { WINDOW };
+        let mapping = Mapping::map(file, start, len, ProtFlags::READ | ProtFlags::WRITE)?;
+        Some(Window { mapping, start, grown: start, left: start })
+    }
+
+    /// As [`Mapping::write`].
+    fn write(&mut self, file: BorrowedFd<'_>, bytes: &[u8], offset: u64) -> Option<bool> {
+        let at = offset.checked_sub(self.start)?;
+        let end =
+            at.checked_add(bytes.len() as u64).filter(|end| *end <= self.mapping.len as u64)?;
+        if self.start + end > self.grown && !self.grow(file, self.start + end) {
+            return Some(false);
         }
-        let mapping = Mapping::map(file, start, PART, ProtFlags::READ | ProtFlags::WRITE)?;
-        Some(Part { start, mapping })
+        let written = self.mapping.write(bytes, at as usize);
+        if offset >= self.left + STEP {
+            // They stay the system's, which writes them to the device in its own time.
+            self.mapping.leave((self.left - self.start) as usize, STEP as usize);
+            self.left += STEP;
+        }
+        Some(written)
+    }
+
+    /// Makes the file longer than `end`, if that is allowed.
+    fn grow(&mut self, file: BorrowedFd<'_>, end: u64) -> bool {
+        let most = self.start + self.mapping.len as u64;
+        let end = end.next_multiple_of(STEP).min(most);
+        let Ok(stat) = fstat(file) else { return false };
+        if (stat.st_size.max(0) as u64) < end {
+            // Beyond what a file of this process may have, the system would send a signal that ends it.
+            let allowed = getrlimit(Resource::Fsize).current.is_none_or(|limit| end <= limit);
+            if !allowed || retry_on_intr(|| ftruncate(file, end)).is_err() {
+                return false;
+            }
+        }
+        self.grown = end;
+        true
     }
 }
 
 impl Mapping {
-    /// Puts `bytes` at `offset`; `None` if the range is not all in the mapping, `Some(false)` if what was put there may not be in
-    /// the file.
+    /// Puts `bytes` at `at`, in the mapping; false if what was put there may not be in the file.
     #[inline]
-    fn write(&self, bytes: &[u8], offset: u64) -> Option<bool> {
-        let offset = usize::try_from(offset).ok()?;
-        offset.checked_add(bytes.len()).filter(|end| *end <= self.len)?;
+    fn write(&self, bytes: &[u8], at: usize) -> bool {
+        assert!(at <= self.len && bytes.len() <= self.len - at, "the range is in the mapping");
         let broken = &SLOTS[self.slot].broken;
         if broken.load(Ordering::Relaxed) || !is_heard() {
-            return Some(false);
+            return false;
         }
         // SAFETY: the range lies in the mapping, which lives as long as `self` and was made to be written; `bytes` is memory of
         // its own. A page that fails leads to the handler, by which there is memory in its place.
         unsafe {
-            ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.as_ptr().add(offset), bytes.len())
+            ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.as_ptr().add(at), bytes.len())
         };
         // As for a read.
         fence(Ordering::Acquire);
-        Some(!broken.load(Ordering::Relaxed))
+        !broken.load(Ordering::Relaxed)
+    }
+
+    /// Lets go of the pages of a range: they are mapped anew when they are looked at.
+    fn leave(&self, at: usize, len: usize) {
+        assert!(at <= self.len && len <= self.len - at, "the range is in the mapping");
+        // SAFETY: the range lies in the mapping, to which no reference is ever made. Of a shared mapping the pages stay the file's
+        // with what is in them; of zeros that were put in its place nothing counts.
+        let _ = unsafe { madvise(self.base.as_ptr().add(at).cast(), len, Advice::LinuxDontNeed) };
     }
 }
 

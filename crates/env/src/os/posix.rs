@@ -151,7 +151,9 @@ impl PosixFs {
             PosixFile { fd, path: path.to_path_buf(), alignment, poisoned, mapped: Mapped::No };
         file.mapped = match opts {
             OpenOpts { mapped: false, .. } | OpenOpts { direct: true, .. } => Mapped::No,
-            OpenOpts { write: true, .. } => Mapped::Growing(Mutex::new(Growing::new())),
+            OpenOpts { write: true, .. } => {
+                Mapped::Growing(Mutex::new(Growing::new(file.fd.as_fd())))
+            }
             _ => {
                 let whole = Mapping::of(file.fd.as_fd(), on(op, path, file.size())?);
                 whole.map_or(Mapped::No, Mapped::Whole)
@@ -380,7 +382,7 @@ impl File for PosixFile {
 
     fn set_len(&self, len: u64) -> IoResult<()> {
         if let Mapped::Growing(growing) = &self.mapped {
-            growing.lock().end();
+            growing.lock().resized();
         }
         on("set_len", &self.path, retry_on_intr(|| fs::ftruncate(&self.fd, len)))
     }
