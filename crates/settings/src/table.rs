@@ -112,7 +112,7 @@ settings! {
         rocksdb("max_background_flushes");
     /// How far the threads of flushes and compactions give way to the program's own, in steps of `nice`: with
     /// 19 the program waits least for a processor. With 0 they compete as equals, which gives writes more and
-    /// reads less of processors that are all busy.
+    /// reads less of processors that are all busy. Flushes, which writes wait for, give way half as far.
     background_nice: u32, Number("0" to "19"), First Database fixed,
         default("10", "operations over 10 ms are mostly a client that waits for a processor"),
         rocksdb();

@@ -37,9 +37,9 @@ pub struct RtOptions {
     pub io_threads: usize,
     /// Threads of [`Class::Upkeep`].
     pub upkeep_threads: usize,
-    /// What is added to the nice value of the thread that makes the runtime, for all of these threads,
-    /// 0 to 19. The same for all: a thread begins with the value of the one that starts it, and may not
-    /// take it back. Best effort.
+    /// What is added to the nice value of the thread that makes the runtime, for all of these threads, 0 to 19; for those of
+    /// [`Class::Flush`], which writers wait for, half of that. Best effort: a thread begins with the value of the one that
+    /// starts it, and may not take it back.
     pub background_nice: u8,
     /// Root of all seeds; drawn from the system's entropy if `None`.
     pub seed: Option<u64>,
@@ -70,10 +70,11 @@ impl RtOptions {
         threads.max(1)
     }
 
-    /// The nice value of all threads, if it is another one than that of this thread.
-    fn nice(&self) -> Option<i32> {
+    /// The nice value of the threads of a class, if it is another one than that of this thread.
+    fn nice(&self, class: Class) -> Option<i32> {
         let own = || rustix::process::getpriority_process(Some(rustix::thread::gettid()));
         let more = i32::from(self.background_nice);
+        let more = if class == Class::Flush { more / 2 } else { more };
         (more > 0).then(|| (own().unwrap_or(0) + more).min(19))
     }
 }
@@ -131,15 +132,16 @@ pub struct OsRt {
 impl OsRt {
     /// A runtime without a thread yet: each starts when there is work for it.
     pub fn new(options: RtOptions) -> Self {
-        let (clock, nice) = (OsClock::start(), options.nice());
+        let clock = OsClock::start();
+        let lane = |class, threads| Lane::new(class, threads, options.nice(class), clock);
         Self {
             clock,
             seed: options.seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id())),
             process: fork::id(),
             #[cfg(not(any(shuttle, loom)))]
             several: super::processors().is_some_and(|n| n > 1),
-            lanes: Class::ALL.map(|class| Lane::new(class, options.threads(class), nice, clock)),
-            apart: Lane::new(Class::Upkeep, usize::MAX, nice, clock),
+            lanes: Class::ALL.map(|class| lane(class, options.threads(class))),
+            apart: lane(Class::Upkeep, usize::MAX),
         }
     }
 
