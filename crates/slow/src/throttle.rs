@@ -176,7 +176,8 @@ impl Turnstile {
 /// An [`Fs`] that takes its time.
 ///
 /// ```
-/// use lithify_env::{Bandwidth, Env, Fs, OpenOpts, RtOptions, Throttle, ThrottledFs};
+/// use lithify_env::{Env, Fs, OpenOpts, RtOptions};
+/// use lithify_slow::{Bandwidth, Throttle, ThrottledFs};
 /// use std::{path::Path, time::Duration};
 ///
 /// let world = Env::in_memory(RtOptions::default());
