@@ -453,10 +453,7 @@ impl Dir {
     /// there is no memory for it.
     pub fn read_whole(&self, file: FileName, limit: u64) -> Result<Option<Vec<u8>>> {
         let path = self.path_of(file);
-        let opened = match self.fs.open(&path, OpenOpts::read()) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            other => other.or_typed()?,
-        };
+        let Some(opened) = self.open_if_there(file)? else { return Ok(None) };
         let len = opened.len().or_typed()?;
         if len > limit {
             return Err(Error::corruption(format!("has {len} bytes, expected at most {limit}"))

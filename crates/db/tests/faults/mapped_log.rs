@@ -4,11 +4,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::common::tiny;
+use crate::common::{image, tiny};
 use lithify::verify::verify;
 use lithify::{Builder, Db, Settings, WriteOptions};
-use lithify_env::PosixFs;
+use lithify_env::{Env, OsRt, PosixFs, RtOptions};
 
 /// With a memtable that all of a test fits into: files that jobs delete meanwhile could not be copied.
 fn settings(mapped: bool) -> Settings {
@@ -26,18 +27,6 @@ fn log(directory: &Path) -> PathBuf {
 
 fn is_mapped(log: &Path) -> bool {
     fs::read_to_string("/proc/self/maps").unwrap().contains(log.to_str().unwrap())
-}
-
-/// What a killed process leaves behind: what its files have, while they are open.
-fn left_of(directory: &Path) -> tempfile::TempDir {
-    let copy = tempfile::tempdir().unwrap();
-    for entry in fs::read_dir(directory).unwrap() {
-        let entry = entry.unwrap();
-        if entry.file_name() != "LOCK" {
-            fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
-        }
-    }
-    copy
 }
 
 /// Values that end in zeros, as long as `n` says.
@@ -74,11 +63,15 @@ fn a_killed_process_leaves_zeros_that_mean_nothing() {
         if n % 400 != 399 {
             continue;
         }
-        let copy = left_of(scratch.path());
-        let report = verify(std::sync::Arc::new(PosixFs::new()), copy.path(), None, &mut |_| {});
-        let report = report.unwrap();
+        // What the files have while they are open is what a killed process leaves behind.
+        let mut image = image::take(&PosixFs::new(), scratch.path().to_str().unwrap());
+        image.remove("LOCK");
+        let left = Arc::new(image::put(&image, "/db"));
+        let report = verify(left.clone(), Path::new("/db"), None, &mut |_| {}).unwrap();
         assert!(report.is_clean(), "{report:?}");
-        let again = Db::open(copy.path(), settings(true)).unwrap();
+        let rt = Arc::new(OsRt::new(RtOptions::default()));
+        let env = Env { fs: left, rt };
+        let again = Builder::new(settings(true)).env(env).open("/db").unwrap();
         for key in 0..700.min(n + 1) {
             let last = (n - key) / 700 * 700 + key;
             let got = again.get(format!("{key:03}")).unwrap();

@@ -3,8 +3,9 @@
 //! Where the device fails to give a page of a mapped file, or the file was cut before it, the system sends the thread that
 //! looks there a SIGBUS, which ends a process that is not prepared for it. This one is: a handler finds out whether the address
 //! is in one of the mappings here. If so it marks the mapping as broken and puts zeros in the place of all of it, so that the
-//! copy under way ends; who copies sees the mark and asks the file instead, by a call that says what is wrong. A full disk shows
-//! itself so too, as a page that can't be had for what is written. Every other SIGBUS goes on to whatever was installed before, as if this handler were not there.
+//! copy under way ends; the thread that copies sees the mark and asks the file instead, by a call that says what is wrong. A full
+//! disk is the same to a thread that writes: there is no page for its bytes. Every other SIGBUS goes on to whatever was
+//! installed before, as if this handler were not there.
 //!
 //! Keeps: no reference to a mapping is ever made, bytes are copied out of it or into it; what was copied while a mapping broke
 //! does not count; a mapping is not given back while a copy is under way. The handler takes no
@@ -25,6 +26,8 @@
 //!   `pread` says that the file has ended
 //! ```
 
+mod growing;
+
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::os::fd::BorrowedFd;
@@ -32,21 +35,14 @@ use std::ptr::{self, NonNull};
 // The standard library's, also under a model checker: a signal handler is no thread of a model.
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 
-use rustix::fs::{fstat, ftruncate};
-use rustix::io::retry_on_intr;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
-use rustix::process::{Resource, getrlimit};
+
+pub(super) use growing::Growing;
 
 /// Most files that are mapped at once.
 const MAPPINGS_MAX: usize = 16 << 10;
-/// Longer reads are left to the system: it copies as fast, and reads ahead of them.
+/// More at a time is left to the system: it copies as fast, reads ahead of what is read, and looks pages up together.
 const COPIED_MAX: usize = 32 << 10;
-/// Bytes of address space for a file that grows.
-const WINDOW: usize = 64 << 20;
-/// How much such a file is longer than what was written at most, in bytes.
-const STEP: u64 = 1 << 20;
-/// Where a window may begin: every size of a page divides it.
-const PAGE: u64 = 64 << 10;
 /// Slots that one word tells the state of.
 const BITS: usize = u64::BITS as usize;
 
@@ -190,104 +186,6 @@ impl Mapping {
         // The mark was made before the zeros were put there, by whichever thread. Who copied zeros sees it.
         fence(Ordering::Acquire);
         !broken.load(Ordering::Relaxed)
-    }
-}
-
-/// A file that grows, mapped where it is written next.
-///
-/// Only bytes that the file has are written through the mapping: what lies behind its end is lost. So the file is made longer a
-/// [`STEP`] at a time, with zeros there, while the mapping reaches further from the beginning: mapping anew waits for whatever
-/// thread of the process is just being given memory.
-pub(super) struct Growing {
-    window: Option<Window>,
-    /// Writes are left to the system from now on.
-    refused: bool,
-}
-
-/// A mapped part of a file, by offsets in the file.
-struct Window {
-    mapping: Mapping,
-    start: u64,
-    /// The file has what lies before this.
-    grown: u64,
-    /// Pages before this are no longer counted as the process's.
-    left: u64,
-}
-
-impl Growing {
-    /// For a file that is written from its beginning.
-    pub(super) fn new(file: BorrowedFd<'_>) -> Growing {
-        Growing { window: Window::at(file, 0), refused: false }
-    }
-
-    /// Puts `bytes` at `offset` of the file, as a call would. False if that has to be done by a call: they are many, the system
-    /// can't map the file, or the device gave no page for them.
-    pub(super) fn write(&mut self, file: BorrowedFd<'_>, bytes: &[u8], offset: u64) -> bool {
-        if self.refused || bytes.len() > COPIED_MAX {
-            return false;
-        }
-        let mut written = self.window.as_mut().and_then(|window| window.write(file, bytes, offset));
-        if written.is_none() {
-            self.window = None;
-            self.window = Window::at(file, offset);
-            written = self.window.as_mut().and_then(|window| window.write(file, bytes, offset));
-        }
-        if written != Some(true) {
-            // What failed once fails again, for the price of a signal each time.
-            *self = Growing { window: None, refused: true };
-        }
-        !self.refused
-    }
-
-    /// The file was resized, or is about to be.
-    pub(super) fn resized(&mut self) {
-        if let Some(window) = &mut self.window {
-            window.grown = window.start;
-        }
-    }
-}
-
-impl Window {
-    /// One that begins with the page of `offset`.
-    fn at(file: BorrowedFd<'_>, offset: u64) -> Option<Window> {
-        let start = offset - offset % PAGE;
-        // A process that may have so much address space and no more needs it.
-        let len = if getrlimit(Resource::As).current.is_some() { STEP as usize } else { WINDOW };
-        let mapping = Mapping::map(file, start, len, ProtFlags::READ | ProtFlags::WRITE)?;
-        Some(Window { mapping, start, grown: start, left: start })
-    }
-
-    /// As [`Mapping::write`].
-    fn write(&mut self, file: BorrowedFd<'_>, bytes: &[u8], offset: u64) -> Option<bool> {
-        let at = offset.checked_sub(self.start)?;
-        let end =
-            at.checked_add(bytes.len() as u64).filter(|end| *end <= self.mapping.len as u64)?;
-        if self.start + end > self.grown && !self.grow(file, self.start + end) {
-            return Some(false);
-        }
-        let written = self.mapping.write(bytes, at as usize);
-        if offset >= self.left + STEP {
-            // They stay the system's, which writes them to the device in its own time.
-            self.mapping.leave((self.left - self.start) as usize, STEP as usize);
-            self.left += STEP;
-        }
-        Some(written)
-    }
-
-    /// Makes the file longer than `end`, if that is allowed.
-    fn grow(&mut self, file: BorrowedFd<'_>, end: u64) -> bool {
-        let most = self.start + self.mapping.len as u64;
-        let end = end.next_multiple_of(STEP).min(most);
-        let Ok(stat) = fstat(file) else { return false };
-        if (stat.st_size.max(0) as u64) < end {
-            // Beyond what a file of this process may have, the system would send a signal that ends it.
-            let allowed = getrlimit(Resource::Fsize).current.is_none_or(|limit| end <= limit);
-            if !allowed || retry_on_intr(|| ftruncate(file, end)).is_err() {
-                return false;
-            }
-        }
-        self.grown = end;
-        true
     }
 }
 

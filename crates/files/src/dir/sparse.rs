@@ -103,16 +103,17 @@ impl Sparse {
     pub fn bytes(&self) -> LogBytes<'_> {
         LogBytes::sparse(&self.front, &self.behind, self.len)
     }
-    /// The same with zeros from `end` on.
-    fn ended_at(mut self, end: u64) -> Sparse {
-        let behind = self.behind.iter_mut().map(|s| (s.start, &mut s.bytes[..]));
-        for (start, bytes) in std::iter::once((0, &mut self.front[..])).chain(behind) {
+    /// The content of an open file up to `end`, and zeros for the rest of the block that this lies in.
+    pub(crate) fn read(file: &FileRef, limit: u64, end: u64) -> Result<Sparse> {
+        let mut read = read(file, limit, end).map_err(|e| e.in_file(file.path().display()))?;
+        let behind = read.behind.iter_mut().map(|s| (s.start, &mut s.bytes[..]));
+        for (start, bytes) in std::iter::once((0, &mut read.front[..])).chain(behind) {
             let from = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
             if let Some(rest) = bytes.get_mut(from..) {
                 rest.fill(0);
             }
         }
-        self
+        Ok(read)
     }
     /// Length of the file, bytes.
     #[expect(clippy::len_without_is_empty, reason = "emptiness of a log is no question of its own")]
@@ -127,10 +128,7 @@ impl Dir {
     /// # Errors
     /// Io.
     pub fn bytes_on_disk(&self, file: FileName) -> Result<u64> {
-        let opened = match self.fs().open(&self.path_of(file), OpenOpts::read()) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(0),
-            other => other.or_typed()?,
-        };
+        let Some(opened) = self.open_if_there(file)? else { return Ok(0) };
         let lengths = stretches(&*opened, 0..u64::MAX).map(|data| data.map(|d| d.end - d.start));
         lengths.sum()
     }
@@ -141,25 +139,16 @@ impl Dir {
     /// Corruption if it has more than `limit` bytes on disk, or so scattered that they would take far
     /// more memory; `LimitExceeded` if there is no memory for them; Io.
     pub fn read_sparse(&self, file: FileName, limit: u64) -> Result<Option<Sparse>> {
-        self.read_sparse_to(file, limit, None)
+        let Some(opened) = self.open_if_there(file)? else { return Ok(None) };
+        Sparse::read(&opened, limit, u64::MAX).map(Some)
     }
 
-    /// The same; what lies behind the offset that `end_of` gives is taken for zeros, of which the file has none beyond
-    /// the block of that offset.
-    pub(crate) fn read_sparse_to(
-        &self,
-        file: FileName,
-        limit: u64,
-        end_of: Option<fn(&dyn File) -> Result<u64>>,
-    ) -> Result<Option<Sparse>> {
-        let path = self.path_of(file);
-        let opened = match self.fs().open(&path, OpenOpts::read()) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            other => other.or_typed()?,
-        };
-        let end = end_of.map_or(Ok(u64::MAX), |end_of| end_of(&*opened));
-        let read = end.and_then(|end| Ok(read(&opened, limit, end)?.ended_at(end)));
-        read.map(Some).map_err(|e| e.in_file(path.display()))
+    /// Opens a file to read it; `None` if it is absent.
+    pub(crate) fn open_if_there(&self, file: FileName) -> Result<Option<FileRef>> {
+        match self.fs().open(&self.path_of(file), OpenOpts::read()) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            other => other.or_typed().map(Some),
+        }
     }
 }
 

@@ -85,10 +85,10 @@ impl Shell {
             false => Ok(()),
         };
         // To record the last log is to promise all before it, and one of those may be lost.
-        if let Ok(Some(end)) = &ended
-            && end.0.is_durable()
+        if let Ok(Some((end, bytes))) = &ended
+            && end.is_durable()
         {
-            self.record_log(end.0.number(), end.1);
+            self.record_log(end.number(), *bytes);
         }
         drop(log);
         self.shared.background.stop.complete();
