@@ -23,12 +23,14 @@ mod table;
 mod timed;
 
 use machine::Machine;
+use steps::How;
 
 const USAGE: &str = "\
 gpu-check run OUT [--only 1,2,...] [flags]
 gpu-check step N [flags]
 gpu-check host [VALUE...]        the host's half on files, against the CPU engine (needs the emulator)
-flags: --emulator  --quick  --gpu N  --image FILE  --seeds N  --values 32,128,...  (of steps 6, 7 and 8)";
+flags: --emulator  --quick  --gpu N  --image FILE  --seeds N  --values 32,128,...  (of steps 6, 7 and 8)
+       --rows SESSIONS:UNITS:ENGINES:MIB,...  (of step 7, in place of its own)";
 
 /// What the command line asks for.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +50,8 @@ pub(crate) struct Asked {
     pub(crate) seeds: Option<u64>,
     /// Bytes of values in steps 6, 7 and 8; those of the tables if empty.
     values: Vec<usize>,
+    /// What step 7 measures; its own rows if empty.
+    pub(crate) rows: Vec<How>,
 }
 
 impl Asked {
@@ -64,6 +68,7 @@ impl Asked {
                 "--seeds" => asked.seeds = Some(value()?.parse()?),
                 "--only" => asked.only = list(&value()?)?,
                 "--values" => asked.values = list(&value()?)?,
+                "--rows" => asked.rows = list(&value()?)?,
                 flag if flag.starts_with('-') => bail!("{flag}: there is no such flag\n{USAGE}"),
                 _ => asked.words.push(arg),
             }
@@ -89,6 +94,10 @@ impl Asked {
         if !self.values.is_empty() {
             let values: Vec<String> = self.values.iter().map(usize::to_string).collect();
             flags.extend(["--values".to_owned(), values.join(",")]);
+        }
+        if !self.rows.is_empty() {
+            let rows: Vec<String> = self.rows.iter().map(How::to_string).collect();
+            flags.extend(["--rows".to_owned(), rows.join(",")]);
         }
         flags
     }

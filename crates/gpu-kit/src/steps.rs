@@ -18,6 +18,8 @@ mod links;
 mod sessions;
 mod start;
 
+pub(crate) use sessions::How;
+
 /// A step: number, name in `predictions.toml`, what it is about, and seconds that it may take.
 pub(crate) const STEPS: [(u8, &str, &str, u64); 10] = [
     (1, "driver", "the driver, the image, the machine", 20),

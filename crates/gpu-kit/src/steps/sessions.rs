@@ -1,5 +1,7 @@
 //! Step 7: generated sets through a session, pinned to pinned; and the way there, for other steps.
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -147,13 +149,59 @@ pub(crate) fn through(machine: &Machine, engine: &dyn Engine, job: &Job) -> Resu
 }
 
 /// How sets go through a device: so many sessions at once, each on a thread of its own, by so many engines, which have
-/// the units between them; bytes of a set.
-#[derive(Clone, Copy)]
-struct How {
+/// the units between them; MiB of a set. As `8:16:1:8`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
     sessions: usize,
     units: u8,
     engines: u8,
-    set: u64,
+    mib: u64,
+}
+
+/// The rows of step 7 for one size of values.
+const fn how(sessions: usize, units: u8, engines: u8, mib: u64) -> How {
+    How { sessions, units, engines, mib }
+}
+
+impl FromStr for How {
+    type Err = anyhow::Error;
+
+    fn from_str(of: &str) -> Result<How> {
+        let parts: Vec<u8> = of.split(':').map(str::parse).collect::<Result<_, _>>()?;
+        match parts.as_slice() {
+            &[sessions, units, engines, mib]
+                if sessions.min(engines).min(mib) > 0 && units >= engines =>
+            {
+                Ok(how(sessions.into(), units, engines, mib.into()))
+            }
+            _ => bail!(
+                "{of}: SESSIONS:UNITS:ENGINES:MIB, at least one of each, a unit for each engine"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}:{}", self.sessions, self.units, self.engines, self.mib)
+    }
+}
+
+impl How {
+    /// What a figure is called.
+    fn name(&self, value: usize) -> String {
+        let mut name = format!("v{value}");
+        name +=
+            &if self.sessions > 1 { format!("_{}_sessions", self.sessions) } else { String::new() };
+        name += &match usize::from(self.units) {
+            1 => "_one_unit".to_owned(),
+            units if self.sessions > 1 && units != 2 * self.sessions => format!("_{units}_units"),
+            _ => String::new(),
+        };
+        name +=
+            &if self.engines > 1 { format!("_{}_engines", self.engines) } else { String::new() };
+        name + &if self.mib == 8 { String::new() } else { format!("_{}mib", self.mib) }
+    }
 }
 
 /// What is measured of sets that go through.
@@ -165,23 +213,34 @@ struct Rate {
     busy: f64,
 }
 
+/// Jobs that a session's thread does one after the other: what a job's first and last sets wait for is a small part then.
+const JOBS: u64 = 4;
+
 /// The best of some rounds. The same engines serve all of them, and take their memory in a first round that does not count, as
 /// a store at work has it. Sessions of one engine have the same input.
 fn rate(machine: &Machine, job: &Job, how: How, copied: &mut usize) -> Result<Rate> {
     let mut engines = Vec::new();
+    let set = machine.size(how.mib << 20, 64 << 10);
     for _ in 0..how.engines {
-        let engine = machine.engine(machine.options(how.units / how.engines, how.set))?;
+        let engine = machine.engine(machine.options(how.units / how.engines, set))?;
         let (job, left) = job.in_place(machine, &engine)?;
         *copied += left;
         engines.push((engine, job));
     }
     let mut best = Rate::default();
     for round in 0..machine.size(4, 2) {
+        let jobs = if round == 0 { 1 } else { machine.size(JOBS, 1) };
         let start = machine.seconds();
         let [stored, waited] = std::thread::scope(|scope| -> Result<[f64; 2]> {
-            let one = |no: usize| {
+            let one = |no: usize| -> Result<Ran> {
                 let (engine, job) = &engines[no % engines.len()];
-                through(machine, engine, job)
+                let mut all = Ran::default();
+                for _ in 0..jobs {
+                    let ran = through(machine, engine, job)?;
+                    all.waited += ran.waited;
+                    all.stored += ran.stored;
+                }
+                Ok(all)
             };
             let others: Vec<_> = (1..how.sessions).map(|no| scope.spawn(move || one(no))).collect();
             let Ran { mut stored, waited, .. } = one(0)?;
@@ -199,34 +258,35 @@ fn rate(machine: &Machine, job: &Job, how: How, copied: &mut usize) -> Result<Ra
     Ok(best)
 }
 
-/// How many sessions, units and engines.
-type Rows = &'static [(usize, u8, u8)];
+/// What is measured for values of 128 bytes, by size of sets.
+const MOST_ROWS: [How; 9] = [
+    how(1, 1, 1, 8),
+    how(1, 3, 1, 8),
+    how(8, 16, 1, 8),
+    how(8, 16, 2, 8),
+    how(1, 3, 1, 16),
+    how(8, 16, 1, 16),
+    how(8, 16, 2, 16),
+    how(12, 24, 3, 16),
+    how(12, 24, 3, 32),
+];
+/// For other ones.
+const ROWS: [How; 4] = [how(1, 3, 1, 8), how(8, 16, 1, 8), how(8, 16, 2, 16), how(12, 24, 3, 16)];
 
 pub(crate) fn run(machine: &Machine) -> Result<Found> {
     let (mut found, mut copied) = (Found::default(), 0);
-    let quick = machine.asked.quick;
     for value in machine.asked.values(&[32, 64, 128, 256, 1024]) {
-        // By MiB of a set.
-        let rows: &[(u64, Rows)] = match value {
-            _ if quick => &[(8, &[(1, 3, 1)])],
-            128 => &[
-                (8, &[(1, 1, 1), (1, 3, 1), (8, 16, 1), (8, 16, 2)]),
-                (16, &[(1, 3, 1), (8, 16, 1), (8, 16, 2), (12, 24, 3)]),
-                (32, &[(8, 16, 1), (12, 24, 3)]),
-            ],
-            _ => &[(8, &[(1, 3, 1), (8, 16, 1)]), (16, &[(8, 16, 2), (12, 24, 3)])],
+        let rows: &[How] = match (machine.asked.rows.as_slice(), value) {
+            ([], _) if machine.asked.quick => &[how(1, 3, 1, 8)],
+            ([], 128) => &MOST_ROWS,
+            ([], _) => &ROWS,
+            (asked, _) => asked,
         };
-        for (mib, rows) in rows {
-            let set = machine.size(mib << 20, 64 << 10);
+        for of_size in rows.chunk_by(|one, next| one.mib == next.mib) {
+            let set = machine.size(of_size[0].mib << 20, 64 << 10);
             let job = Job::new(value, machine.size(1 << 30, 256 << 10), set)?;
-            for &(sessions, units, engines) in *rows {
-                let how = How { sessions, units, engines, set };
-                let rate = rate(machine, &job, how, &mut copied)?;
-                let mut name = format!("v{value}");
-                name += &if sessions > 1 { format!("_{sessions}_sessions") } else { String::new() };
-                name += if units == 1 { "_one_unit" } else { "" };
-                name += &if engines > 1 { format!("_{engines}_engines") } else { String::new() };
-                name += &if *mib != 8 { format!("_{mib}mib") } else { String::new() };
+            for &how in of_size {
+                let (rate, name) = (rate(machine, &job, how, &mut copied)?, how.name(value));
                 found.figure(format!("{name}_busy"), rate.busy);
                 found.figure(name, rate.gb_per_s);
             }
