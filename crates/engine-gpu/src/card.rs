@@ -4,6 +4,7 @@
 //! it was compiled before one of its kernels runs. Copies stay inside of arenas and of memory that was handed out.
 //! An arena is shown, lent or used again only when events tell that no copy of it is under way. After an answer
 //! that is no lack of memory the driver is not called again, and nothing is given back that it may still write to.
+//! Copies of a queue are asked for together (`copies`), before the next thing that is asked of the queue.
 //! A card that ends at rest is closed once the last arena that it lent is back: streams, events, image and GPU are given back.
 //! Leaves to others: the calls themselves (`cuda`), and what is computed (`unit`).
 //!
@@ -19,8 +20,9 @@ use lithify_merge::{Bytes, Lent};
 
 use crate::arena::Pinned;
 use crate::choose::NoGpu;
+use crate::copies::{Asked, Waiting};
 use crate::device::{Arena, Device, Event, Kernel, Memory, Queue, Shape};
-use crate::driver::{CardFacts, Code, Driver, NO_MEMORY, NOT_READY, Signal, Stream};
+use crate::driver::{CardFacts, Code, Driver, NO_MEMORY, NOT_READY, Signal, Stream, Transfer};
 use crate::layout::{Params, sizes};
 
 /// The oldest driver that is taken, as it counts: that of CUDA 13.0, version 580.
@@ -96,6 +98,8 @@ pub struct Card<D: Driver> {
     arenas: BTreeMap<u64, Held>,
     /// Given back while copies were under way.
     limbo: Vec<Held>,
+    /// Copies that the driver does not know of yet.
+    waiting: Waiting,
     /// By queue, what is copied from where it was read, each with the number of its copy.
     sent: BTreeMap<Queue, VecDeque<(u64, Bytes)>>,
 }
@@ -234,6 +238,7 @@ impl<D: Driver> Card<D> {
             memory: BTreeMap::new(),
             arenas: BTreeMap::new(),
             limbo: Vec::new(),
+            waiting: Waiting::default(),
             sent: BTreeMap::new(),
         })
     }
@@ -276,6 +281,46 @@ impl<D: Driver> Card<D> {
             *held.copies.at(queue) = n;
         }
         Ok(())
+    }
+
+    /// A copy waits for others of its queue.
+    fn wait(&mut self, queue: Queue, one: Asked) -> Result<()> {
+        if !self.waiting.suits(queue, &one) {
+            self.copy_all(queue)?;
+        }
+        self.waiting.add(queue, one);
+        Ok(())
+    }
+
+    /// Asks the driver for the copies of a queue that wait.
+    fn copy_all(&mut self, queue: Queue) -> Result<()> {
+        let waiting = self.waiting.take(queue);
+        let Some(first) = waiting.first() else { return Ok(()) };
+        let what = if first.is_down() { "copy from the GPU" } else { "copy to the GPU" };
+        let stream = self.stream(queue)?;
+        let pinned = |arena: &u64| Ok(&self.arenas.get(arena).ok_or_else(no_arena)?.pinned);
+        let copies: Vec<Transfer<'_>> = waiting
+            .iter()
+            .map(|one| {
+                Ok(match one {
+                    Asked::Up { arena, part, to } => {
+                        Transfer::Up(pinned(arena)?, part.clone(), *to)
+                    }
+                    Asked::Sent { bytes, to } => Transfer::Send(bytes.as_slice(), *to),
+                    Asked::Down { from, arena, part } => {
+                        Transfer::Down(*from, pinned(arena)?, part.clone())
+                    }
+                })
+            })
+            .collect::<Result<_>>()?;
+        self.call(what, |driver| driver.copy(stream, &copies))
+    }
+
+    /// The same of each queue, or of those with a copy of this arena. A failure is the card's last call, and shows in the next one.
+    fn copy_now(&mut self, arena: Option<u64>) {
+        while let Some(queue) = self.waiting.queue(arena) {
+            let _ = self.copy_all(queue);
+        }
     }
 
     /// Whether so many bytes from an address on lie in memory that was handed out.
@@ -440,6 +485,7 @@ impl<D: Driver + 'static> Device for Card<D> {
         Ok(Memory { address, bytes })
     }
     fn free(&mut self, memory: Memory) {
+        self.copy_now(None);
         if self.memory.remove(&memory.address).is_some() {
             // A failure is the card's last call, and shows in the next one.
             let _ = self.call("give memory back", |driver| driver.free(memory.address));
@@ -463,6 +509,7 @@ impl<D: Driver + 'static> Device for Card<D> {
         held.pinned.bytes_mut().get_mut(..held.bytes).ok_or_else(no_arena)
     }
     fn drop_arena(&mut self, arena: Arena) {
+        self.copy_now(Some(arena.0));
         let Some(held) = self.arenas.remove(&arena.0) else { return };
         match self.at_rest(&held.copies) {
             true => self.pool.give_back(held.pinned),
@@ -479,25 +526,20 @@ impl<D: Driver + 'static> Device for Card<D> {
         Ok(Box::new(LentArena { pool, pinned, bytes: held.bytes }))
     }
     fn upload(&mut self, queue: Queue, from: &Arena, part: Range<usize>, to: u64) -> Result<()> {
-        let stream = self.stream(queue)?;
         self.copy(queue, from, &part, to)?;
-        let held = self.arenas.get(&from.0).ok_or_else(no_arena)?;
-        self.call("copy to the GPU", |driver| driver.up(stream, &held.pinned, part, to))
+        self.wait(queue, Asked::Up { arena: from.0, part, to })
     }
     fn send(&mut self, queue: Queue, from: Bytes, to: u64) -> Result<()> {
         if !self.has(to, from.len()) {
             return Err(out_of_memory());
         }
-        let stream = self.stream(queue)?;
         let n = self.count(queue);
         self.sent.entry(queue).or_default().push_back((n, from.clone()));
-        self.call("copy to the GPU", |driver| driver.send(stream, from.as_slice(), to))
+        self.wait(queue, Asked::Sent { bytes: from, to })
     }
     fn download(&mut self, queue: Queue, from: u64, to: &Arena, part: Range<usize>) -> Result<()> {
-        let stream = self.stream(queue)?;
         self.copy(queue, to, &part, from)?;
-        let held = self.arenas.get(&to.0).ok_or_else(no_arena)?;
-        self.call("copy from the GPU", |driver| driver.down(stream, from, &held.pinned, part))
+        self.wait(queue, Asked::Down { from, arena: to.0, part })
     }
     fn launch(&mut self, queue: Queue, kernel: Kernel, ctas: u32, params: &[u64]) -> Result<()> {
         if params.len() != Params::WORDS {
@@ -506,6 +548,7 @@ impl<D: Driver + 'static> Device for Card<D> {
                 "a kernel gets other parameters than it has",
             ));
         }
+        self.copy_all(queue)?;
         let stream = self.stream(queue)?;
         self.count(queue);
         let threads = self.shape.threads;
@@ -514,6 +557,7 @@ impl<D: Driver + 'static> Device for Card<D> {
         })
     }
     fn record(&mut self, queue: Queue) -> Result<Event> {
+        self.copy_all(queue)?;
         let stream = self.stream(queue)?;
         if self.events.len() >= EVENTS {
             let under_way: Vec<u64> = self.events.keys().copied().collect();
@@ -542,6 +586,7 @@ impl<D: Driver + 'static> Device for Card<D> {
         let Some(Under { signal, counts, .. }) = self.events.get(&event.0).cloned() else {
             return Ok(());
         };
+        self.copy_all(queue)?;
         let stream = self.stream(queue)?;
         self.call("have a stream wait", |driver| driver.wait(stream, signal))?;
         self.queues.behind.entry(queue).or_default().reach(&counts);

@@ -19,7 +19,7 @@ use lithify_env::Region;
 use lithify_env::sync::Mutex;
 
 use crate::arena::Pinned;
-use crate::driver::{CardFacts, Code, Driver, Signal, Stream};
+use crate::driver::{CardFacts, Code, Driver, Signal, Stream, Transfer};
 
 /// Flags of the driver's header: streams that do not wait for the default one, events with a time, memory that
 /// every context sees.
@@ -260,36 +260,30 @@ impl Driver for Cuda {
             Ok(())
         })
     }
-    fn up(&self, stream: Stream, from: &Pinned, part: Range<usize>, to: u64) -> Result<(), Code> {
-        let bytes = inside(from, &part)?;
+    fn copy(&self, stream: Stream, copies: &[Transfer<'_>]) -> Result<(), Code> {
+        let ends = copies.iter().map(Ends::of).collect::<Result<Vec<Ends>, Code>>()?;
         self.made(|made| {
             let stream = nth(&made.streams, stream.0)?.0.cast();
-            // SAFETY: the part lies in the arena, which `card` keeps until an event behind the copy has happened,
-            // and the place lies in memory that `card` has from `alloc`.
+            // SAFETY: parts lie in arenas, which `card` keeps until an event behind the copy has happened, and so it does bytes
+            // that are sent, which are shared, so that nothing writes to them; nothing reads what is copied to before that event.
+            // Addresses of the GPU lie in memory that `card` has from `alloc`.
             answer(unsafe {
-                let from = from.at().as_ptr().add(part.start).cast();
-                sys::cuMemcpyHtoDAsync_v2(to, from, bytes, stream)
-            })
-        })
-    }
-    fn send(&self, stream: Stream, from: &[u8], to: u64) -> Result<(), Code> {
-        self.made(|made| {
-            let stream = nth(&made.streams, stream.0)?.0.cast();
-            // SAFETY: as for `up`: `card` has the bytes until an event behind the copy has happened, shared, so that
-            // nothing writes to them.
-            answer(unsafe {
-                sys::cuMemcpyHtoDAsync_v2(to, from.as_ptr().cast(), from.len(), stream)
-            })
-        })
-    }
-    fn down(&self, stream: Stream, from: u64, to: &Pinned, part: Range<usize>) -> Result<(), Code> {
-        let bytes = inside(to, &part)?;
-        self.made(|made| {
-            let stream = nth(&made.streams, stream.0)?.0.cast();
-            // SAFETY: as for `up`; nothing reads the arena before that event.
-            answer(unsafe {
-                let to = to.at().as_ptr().add(part.start).cast();
-                sys::cuMemcpyDtoHAsync_v2(to, from, bytes, stream)
+                match (ends.as_slice(), copies) {
+                    ([], _) => sys::CUresult::CUDA_SUCCESS,
+                    ([one], [Transfer::Down(..)]) => sys::cuMemcpyDtoHAsync_v2(
+                        one.to as *mut c_void,
+                        one.from,
+                        one.bytes,
+                        stream,
+                    ),
+                    ([one], _) => sys::cuMemcpyHtoDAsync_v2(
+                        one.to,
+                        one.from as *const c_void,
+                        one.bytes,
+                        stream,
+                    ),
+                    (all, _) => together(all, made.device, stream),
+                }
             })
         })
     }
@@ -386,6 +380,70 @@ impl Driver for Cuda {
         ];
         let found = known.iter().chain(&more).find(|(of, _)| *of == code.0);
         found.map_or("an error", |(_, name)| name).to_owned()
+    }
+}
+
+/// Where a copy begins on both sides, and how long it is.
+struct Ends {
+    from: u64,
+    to: u64,
+    bytes: usize,
+}
+
+impl Ends {
+    fn of(copy: &Transfer<'_>) -> Result<Ends, Code> {
+        let address = |at: *const u8| at.expose_provenance() as u64;
+        let part = |of: &Pinned, part: &Range<usize>| -> Result<(u64, usize), Code> {
+            Ok((address(of.at().as_ptr()) + part.start as u64, inside(of, part)?))
+        };
+        Ok(match copy {
+            Transfer::Up(arena, range, to) => {
+                let (from, bytes) = part(arena, range)?;
+                Ends { from, to: *to, bytes }
+            }
+            Transfer::Send(from, to) => {
+                Ends { from: address(from.as_ptr()), to: *to, bytes: from.len() }
+            }
+            Transfer::Down(from, arena, range) => {
+                let (to, bytes) = part(arena, range)?;
+                Ends { from: *from, to, bytes }
+            }
+        })
+    }
+}
+
+/// Several copies in one call.
+///
+/// # Safety
+/// As for each copy by itself.
+unsafe fn together(all: &[Ends], device: c_int, stream: sys::CUstream) -> sys::CUresult {
+    let list = |of: fn(&Ends) -> u64| all.iter().map(of).collect::<Vec<u64>>();
+    let (mut to, mut from) = (list(|one| one.to), list(|one| one.from));
+    let mut bytes: Vec<usize> = all.iter().map(|one| one.bytes).collect();
+    // Hints are for memory that moves between host and GPU, which this is not.
+    let hint = sys::CUmemLocation {
+        type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+        id: device,
+    };
+    let mut how = sys::CUmemcpyAttributes {
+        srcAccessOrder: sys::CUmemcpySrcAccessOrder::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM,
+        srcLocHint: hint,
+        dstLocHint: hint,
+        flags: 0,
+    };
+    let mut first = 0;
+    // SAFETY: lists of one length, all of which have these attributes; the call reads them before it returns.
+    unsafe {
+        sys::cuMemcpyBatchAsync_v2(
+            to.as_mut_ptr(),
+            from.as_mut_ptr(),
+            bytes.as_mut_ptr(),
+            all.len(),
+            &raw mut how,
+            &raw mut first,
+            1,
+            stream,
+        )
     }
 }
 

@@ -51,6 +51,17 @@ pub struct Stream(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal(pub usize);
 
+/// A copy between host and GPU.
+#[derive(Debug)]
+pub enum Transfer<'a> {
+    /// To an address of the GPU from a part of an arena.
+    Up(&'a Pinned, Range<usize>, u64),
+    /// To an address of the GPU from bytes that stay as they are until the copy has been made.
+    Send(&'a [u8], u64),
+    /// From an address of the GPU to a part of an arena.
+    Down(u64, &'a Pinned, Range<usize>),
+}
+
 /// What is known of a GPU before it is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CardFacts {
@@ -102,12 +113,8 @@ pub trait Driver: Send + Sync {
     fn pin(&self, bytes: usize) -> Result<Pinned, Code>;
     /// Gives it back.
     fn unpin(&self, pinned: Pinned) -> Result<(), Code>;
-    /// Copies to the GPU.
-    fn up(&self, stream: Stream, from: &Pinned, part: Range<usize>, to: u64) -> Result<(), Code>;
-    /// Copies to the GPU from bytes that stay as they are until the copy has been made.
-    fn send(&self, stream: Stream, from: &[u8], to: u64) -> Result<(), Code>;
-    /// Copies from the GPU.
-    fn down(&self, stream: Stream, from: u64, to: &Pinned, part: Range<usize>) -> Result<(), Code>;
+    /// Makes copies that all go one way, in any order.
+    fn copy(&self, stream: Stream, copies: &[Transfer<'_>]) -> Result<(), Code>;
     /// Starts a kernel.
     fn launch(
         &self,

@@ -28,6 +28,7 @@
 pub mod arena;
 pub mod card;
 pub mod choose;
+mod copies;
 #[allow(unsafe_code, reason = "calls a GPU's driver, which is C")]
 pub mod cuda;
 #[allow(unsafe_code, reason = "calls NVIDIA's cuFile, which is C")]

@@ -271,8 +271,7 @@ fn a_card_that_is_lost_is_not_called_again() {
         ("pin", 2, false),
         ("alloc", 700, true),
         ("pin", 719, true),
-        ("up", 700, true),
-        ("send", 700, true),
+        ("copy", 700, true),
         ("record", 400, true),
         ("query", 700, true),
         ("wait", 1, true),
@@ -301,6 +300,52 @@ fn a_card_that_is_lost_is_not_called_again() {
         assert_eq!(state.late, 0, "{call} {code}: {:?}", state.calls);
         assert_eq!(state.calls.contains_key("close"), !is_lost, "{call} {code}");
     }
+}
+
+/// Copies of a queue are asked for in one call, which the driver makes in an order of its own; where order matters, in more.
+#[test]
+fn copies_are_asked_for_together() {
+    let driver = Driven::new(plan());
+    let mut card = Card::open(driver.clone(), 0, || Ok(b""), 1 << 20).unwrap();
+    let calls = || driver.state.lock().calls.get("copy").copied().unwrap_or_default();
+    let memory = card.alloc(4096).unwrap();
+    let (up, down) = (card.arena(100).unwrap(), card.arena(100).unwrap());
+    card.bytes(&up).unwrap().iter_mut().zip(0..).for_each(|(byte, n)| *byte = n);
+    card.upload(Queue::Up, &up, 0..50, memory.address).unwrap();
+    card.send(Queue::Up, Bytes::from(vec![7; 8]), memory.address + 50).unwrap();
+    card.upload(Queue::Up, &up, 60..60, memory.address + 60).unwrap();
+    card.upload(Queue::Up, &up, 58..100, memory.address + 58).unwrap();
+    assert!(card.bytes(&up).is_err(), "the copies are still to be made");
+    assert_eq!(calls(), 0);
+    let first = card.record(Queue::Up).unwrap();
+    assert_eq!((calls(), driver.state.lock().together), (1, 3));
+    // The second one writes where the first one does.
+    card.send(Queue::Up, Bytes::from(vec![8; 8]), memory.address + 20).unwrap();
+    card.send(Queue::Up, Bytes::from(vec![9; 8]), memory.address + 24).unwrap();
+    // An arena that is given back, and memory, are still there for copies that wait.
+    card.drop_arena(up);
+    let second = card.record(Queue::Up).unwrap();
+    assert_eq!(calls(), 3);
+    card.after(Queue::Down, second).unwrap();
+    // In one queue both ways.
+    card.download(Queue::Down, memory.address + 40, &down, 40..100).unwrap();
+    card.download(Queue::Down, memory.address, &down, 0..40).unwrap();
+    card.send(Queue::Down, Bytes::from(vec![1; 8]), memory.address).unwrap();
+    let third = card.record(Queue::Down).unwrap();
+    assert_eq!(calls(), 5);
+    while !(card.ready(first).unwrap() && card.ready(third).unwrap()) {}
+    let mut wanted: Vec<u8> = (0..100).collect();
+    wanted[50..58].fill(7);
+    wanted[20..24].fill(8);
+    wanted[24..32].fill(9);
+    assert_eq!(card.bytes(&down).unwrap(), wanted);
+    assert_eq!(driver.state.lock().memory[&memory.address][..8], [1; 8]);
+    card.upload(Queue::Up, &down, 0..100, memory.address).unwrap();
+    card.drop_arena(down);
+    assert_eq!(calls(), 6, "before the arena is out of sight");
+    card.send(Queue::Up, Bytes::from(vec![1; 8]), memory.address).unwrap();
+    card.free(memory);
+    assert_eq!(calls(), 7, "before the memory is");
 }
 
 /// What is sent from where it was read is held until the copy has been made, and for good if the GPU is lost.

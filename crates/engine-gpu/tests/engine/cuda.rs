@@ -12,7 +12,7 @@ use std::process::Command;
 use lithify_engine_gpu::card::Card;
 use lithify_engine_gpu::cuda::Cuda;
 use lithify_engine_gpu::device::{Device, Kernel, Queue};
-use lithify_engine_gpu::driver::{CardFacts, Driver};
+use lithify_engine_gpu::driver::{CardFacts, Driver, Transfer};
 use lithify_engine_gpu::image::LAYOUT;
 use lithify_merge::Bytes;
 
@@ -90,14 +90,19 @@ fn copies_go_both_ways_and_all_is_given_back() {
         let (up, down) = (card.arena(n).unwrap(), card.arena(n + 8).unwrap());
         card.bytes(&up).unwrap().iter_mut().enumerate().for_each(|(i, byte)| *byte = of(i));
         let began = card.record(Queue::Up).unwrap();
-        card.upload(Queue::Up, &up, 1..n, memory.address + 65).unwrap();
+        // Two copies of one call, or one.
+        let cut = [n, n / 3, 1 + n / 2, 2 * HUGE][round];
+        card.upload(Queue::Up, &up, 1..cut, memory.address + 65).unwrap();
+        card.upload(Queue::Up, &up, cut..n, memory.address + 64 + cut as u64).unwrap();
         let up_at = card.record(Queue::Up).unwrap();
         card.after(Queue::Work(0), up_at).unwrap();
         let params = vec![0; 8 * 200];
         let fits = (1..200)
             .find(|words| card.launch(Queue::Work(0), Kernel::Pack, 5, &params[..*words]).is_ok());
         assert!(fits.is_some(), "no number of parameters suits");
-        card.download(Queue::Down, memory.address + 65, &down, 8..n + 7).unwrap();
+        card.download(Queue::Down, memory.address + 65, &down, 8..cut + 7).unwrap();
+        card.download(Queue::Down, memory.address + 64 + cut as u64, &down, cut + 7..n + 7)
+            .unwrap();
         let back = card.record(Queue::Down).unwrap();
         while !(card.ready(back).unwrap() && card.ready(up_at).unwrap()) {}
         assert_eq!(card.between(began, up_at).unwrap(), Some(1.5e6));
@@ -131,7 +136,7 @@ fn a_card_that_is_closed_takes_no_call() {
     assert_eq!(held(), (0, 0));
     let signal = driver.signal();
     assert!(signal.is_err() && driver.alloc(64).is_err() && driver.close().is_err());
-    assert!(driver.send(stream, &[1], 64).is_err());
+    assert!(driver.copy(stream, &[Transfer::Send(&[1], 64)]).is_err());
 }
 
 /// Bytes of memory that a card lends.

@@ -32,11 +32,11 @@ static int let_go(void *at, int kind) {
         }
     return INVALID;
 }
-/* Whether a copy from or to the host is one of memory that it knows. */
+/* Of which kind the memory is that a copy is about; 0 if it knows of none. */
 static int knows(const void *at, size_t bytes) {
     for (int i = 0; i < PIECES; i++) {
         const char *from = pieces[i].at;
-        if (from && (const char *)at >= from && (const char *)at + bytes <= from + pieces[i].bytes) return 1;
+        if (from && (const char *)at >= from && (const char *)at + bytes <= from + pieces[i].bytes) return pieces[i].kind;
     }
     return 0;
 }
@@ -104,6 +104,19 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stre
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
     if (!stream || !knows(to, bytes)) return INVALID;
     memcpy(to, (void *)(uintptr_t)from, bytes);
+    return OK;
+}
+/* As if each was asked for by itself, the last one first: the order is the driver's. */
+struct Place { int type, id; };
+struct How { int order; struct Place from, to; unsigned flags; };
+int cuMemcpyBatchAsync_v2(uint64_t *to, uint64_t *from, size_t *bytes, size_t n, struct How *how, size_t *first, size_t hows, void *stream) {
+    if (n < 2 || hows != 1 || *first || how->order != 1 || how->flags) return INVALID;
+    for (size_t i = n; i-- > 0;) {
+        int up = knows((void *)(uintptr_t)from[i], bytes[i]) != 'd';
+        int done = up ? cuMemcpyHtoDAsync_v2(to[i], (void *)(uintptr_t)from[i], bytes[i], stream)
+                      : cuMemcpyDtoHAsync_v2((void *)(uintptr_t)to[i], from[i], bytes[i], stream);
+        if (done || !bytes[i]) return INVALID;
+    }
     return OK;
 }
 int cuLaunchKernel(void *kernel, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned b, unsigned c, unsigned shared, void *stream, void **params, void **extra) {

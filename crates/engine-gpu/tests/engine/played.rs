@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use lithify_engine_gpu::arena::{FarEnd, Pinned};
 use lithify_engine_gpu::device::Kernel;
-use lithify_engine_gpu::driver::{CardFacts, Code, Driver, Signal, Stream};
+use lithify_engine_gpu::driver::{CardFacts, Code, Driver, Signal, Stream, Transfer};
 #[cfg(feature = "emu")]
 use lithify_engine_gpu::{Device, Emu};
 use lithify_env::sync::{Arc, Mutex};
@@ -49,6 +49,8 @@ pub(crate) struct Played {
     /// Calls after the one that failed.
     pub(crate) late: u64,
     failed: bool,
+    /// Most copies of one call.
+    pub(crate) together: usize,
     pub(crate) memory: BTreeMap<u64, Vec<u8>>,
     next: u64,
     /// Bytes of arenas, and the most that there were.
@@ -257,22 +259,26 @@ impl Driver for Driven {
         self.state.lock().pinned -= pinned.size();
         Ok(())
     }
-    fn up(&self, stream: Stream, from: &Pinned, part: Range<usize>, to: u64) -> Result<(), Code> {
-        self.call("up")?;
-        let asked = Asked::Up(FarEnd::new(from), part, to);
-        self.state.lock().streams[stream.0].push_back(asked);
-        Ok(())
-    }
-    fn send(&self, stream: Stream, from: &[u8], to: u64) -> Result<(), Code> {
-        self.call("send")?;
-        let asked = Asked::Send(from.to_vec(), to);
-        self.state.lock().streams[stream.0].push_back(asked);
-        Ok(())
-    }
-    fn down(&self, stream: Stream, from: u64, to: &Pinned, part: Range<usize>) -> Result<(), Code> {
-        self.call("down")?;
-        let asked = Asked::Down(from, FarEnd::new(to), part);
-        self.state.lock().streams[stream.0].push_back(asked);
+    fn copy(&self, stream: Stream, copies: &[Transfer<'_>]) -> Result<(), Code> {
+        self.call("copy")?;
+        assert!(!copies.is_empty());
+        let is_down = |of: &Transfer<'_>| matches!(of, Transfer::Down(..));
+        assert!(
+            copies.iter().all(|of| is_down(of) == is_down(&copies[0])),
+            "both ways in one call"
+        );
+        let mut state = self.state.lock();
+        state.together = state.together.max(copies.len());
+        // In another order than they were asked for.
+        let turn = state.draw(copies.len() as u64) as usize;
+        for copy in copies[turn..].iter().chain(&copies[..turn]).rev() {
+            let asked = match copy {
+                Transfer::Up(from, part, to) => Asked::Up(FarEnd::new(from), part.clone(), *to),
+                Transfer::Send(from, to) => Asked::Send(from.to_vec(), *to),
+                Transfer::Down(from, to, part) => Asked::Down(*from, FarEnd::new(to), part.clone()),
+            };
+            state.streams[stream.0].push_back(asked);
+        }
         Ok(())
     }
     fn launch(

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use lithify_engine::stream::{Stream, StreamShape};
 use lithify_engine::{BlockSet, Bytes, Engine, Offer, Products, Progress, Recipe, Ticket};
+use lithify_engine_gpu::GpuOptions;
 use lithify_format::compress::Codec;
 use lithify_merge::certify::{Certifier, Mode};
 use lithify_merge::workload::{BlockStyle, Case};
@@ -112,7 +113,8 @@ pub(crate) fn through(machine: &Machine, engine: &dyn Engine, job: &Job) -> Resu
         Ok(session) => session,
         Err(refusal) => bail!("{refusal}"),
     };
-    let (mut certifier, mut products) = (Certifier::new(Mode::Sums), Products::default());
+    let mode = if machine.asked.meta { Mode::Meta } else { Mode::Sums };
+    let (mut certifier, mut products) = (Certifier::new(mode), Products::default());
     let mut held = None;
     let mut sealed = false;
     loop {
@@ -211,6 +213,15 @@ struct Rate {
     gb_per_s: f64,
     /// Share of the time in which the first session's thread did not wait.
     busy: f64,
+    /// Shares of the time in which the first engine's sets were on their way up, in kernels, on their way down.
+    stages: [f64; 3],
+}
+
+/// Seconds of an engine's sets in each stage, so far.
+fn stages(engine: &dyn Engine) -> [f64; 3] {
+    let report = engine.report();
+    ["up_seconds", "kernels_seconds", "down_seconds"]
+        .map(|name| report.iter().find(|(of, _)| *of == name).map_or(0.0, |(_, seconds)| *seconds))
 }
 
 /// Jobs that a session's thread does one after the other: what a job's first and last sets wait for is a small part then.
@@ -222,13 +233,16 @@ fn rate(machine: &Machine, job: &Job, how: How, copied: &mut usize) -> Result<Ra
     let mut engines = Vec::new();
     let set = machine.size(how.mib << 20, 64 << 10);
     for _ in 0..how.engines {
-        let engine = machine.engine(machine.options(how.units / how.engines, set))?;
+        let options = machine.options(how.units / how.engines, set);
+        // As in a store that tunes its sets, moments are noted; here there is one size to choose from.
+        let engine = machine.engine(GpuOptions { tuned: Some((set, set)), ..options })?;
         let (job, left) = job.in_place(machine, &engine)?;
         *copied += left;
         engines.push((engine, job));
     }
     let mut best = Rate::default();
     for round in 0..machine.size(4, 2) {
+        let before = stages(&engines[0].0);
         let jobs = if round == 0 { 1 } else { machine.size(JOBS, 1) };
         let start = machine.seconds();
         let [stored, waited] = std::thread::scope(|scope| -> Result<[f64; 2]> {
@@ -250,7 +264,9 @@ fn rate(machine: &Machine, job: &Job, how: How, copied: &mut usize) -> Result<Ra
             Ok([stored as f64, waited])
         })?;
         let seconds = machine.seconds() - start;
-        let rate = Rate { gb_per_s: stored / seconds / 1e9, busy: 1.0 - waited / seconds };
+        let mut stages = stages(&engines[0].0);
+        stages.iter_mut().zip(before).for_each(|(all, before)| *all = (*all - before) / seconds);
+        let rate = Rate { gb_per_s: stored / seconds / 1e9, busy: 1.0 - waited / seconds, stages };
         if round > 0 && rate.gb_per_s > best.gb_per_s {
             best = rate;
         }
@@ -288,6 +304,9 @@ pub(crate) fn run(machine: &Machine) -> Result<Found> {
             for &how in of_size {
                 let (rate, name) = (rate(machine, &job, how, &mut copied)?, how.name(value));
                 found.figure(format!("{name}_busy"), rate.busy);
+                for (stage, share) in ["up", "kernels", "down"].iter().zip(rate.stages) {
+                    found.figure(format!("{name}_{stage}_share"), share);
+                }
                 found.figure(name, rate.gb_per_s);
             }
         }
