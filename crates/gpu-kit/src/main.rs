@@ -30,8 +30,7 @@ gpu-check run OUT [--only 1,2,...] [flags]
 gpu-check step N [flags]
 gpu-check host [VALUE...]        the host's half on files, against the CPU engine (needs the emulator)
 flags: --emulator  --quick  --gpu N  --image FILE  --seeds N  --values 32,128,...  (of steps 6, 7 and 8)
-       --rows SESSIONS:UNITS:ENGINES:MIB,...  (of step 7, in place of its own)
-       --meta  (step 7 leaves the sums of blocks to those who copy them)";
+       --rows SESSIONS:UNITS:ENGINES:MIB,...  (of step 7, in place of its own)";
 
 /// What the command line asks for.
 #[derive(Clone, Debug, Default)]
@@ -53,8 +52,6 @@ pub(crate) struct Asked {
     values: Vec<usize>,
     /// What step 7 measures; its own rows if empty.
     pub(crate) rows: Vec<How>,
-    /// Sessions of step 7 certify by metadata: in a store the threads that copy blocks find their sums.
-    pub(crate) meta: bool,
 }
 
 impl Asked {
@@ -66,7 +63,6 @@ impl Asked {
             match &*arg {
                 "--emulator" => asked.emulator = true,
                 "--quick" => asked.quick = true,
-                "--meta" => asked.meta = true,
                 "--gpu" => asked.gpu = value()?.parse()?,
                 "--image" => asked.image = Some(value()?),
                 "--seeds" => asked.seeds = Some(value()?.parse()?),
@@ -90,7 +86,7 @@ impl Asked {
     /// The flags again, for a step in a process of its own.
     pub(crate) fn flags(&self) -> Vec<String> {
         let mut flags = Vec::new();
-        let named = [("--emulator", self.emulator), ("--quick", self.quick), ("--meta", self.meta)];
+        let named = [("--emulator", self.emulator), ("--quick", self.quick)];
         flags.extend(named.iter().filter(|(_, on)| *on).map(|(flag, _)| (*flag).to_owned()));
         flags.extend(["--gpu".to_owned(), self.gpu.to_string()]);
         flags.extend(self.image.iter().flat_map(|of| ["--image".to_owned(), of.clone()]));
