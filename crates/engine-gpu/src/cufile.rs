@@ -1,8 +1,8 @@
 //! NVIDIA's cuFile behind [`Inlet`]: its library is loaded when reads through it are asked for, so no build and no
 //! machine needs it.
 //!
-//! **NVIDIA's library has not run behind this file**: it was called over one of the tests', which has the same interface.
-//! Names, structs and numbers are those of its public reference; an answer is taken as a number, as
+//! Tests call it over a library of their own with the same interface; on an H100 NVIDIA's has run, in its compatibility mode
+//! (`docs/results/gpu`). Names, structs and numbers are those of its public reference; an answer is taken as a number, as
 //! one that is not known must not become a value of an enum.
 //! Keeps: one call of the trait is one call of the library.
 //! Leaves to others: which calls, and what an answer means (`gds`).

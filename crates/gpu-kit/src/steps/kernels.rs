@@ -4,7 +4,7 @@ use anyhow::Result;
 use lithify_engine_gpu::device::Kernel;
 
 use super::Found;
-use super::sessions::{Job, through};
+use super::sessions::{Job, Ran, through};
 use crate::machine::Machine;
 use crate::timed::{Notes, Timed};
 
@@ -26,17 +26,8 @@ const SHARES: [(&str, &[usize]); 3] =
 pub(crate) fn run(machine: &Machine) -> Result<Found> {
     let mut found = Found::default();
     let set = machine.size(128 << 20, 256 << 10);
-    let set = std::env::var("KIT_SET").map_or(set, |n| n.parse().unwrap_or(set));
     for value in machine.asked.values(&[32, 64, 128, 256, 1024]) {
-        let device = Timed::new(machine.device()?, machine.rt.clone(), true);
-        let notes = device.notes();
-        let engine = machine.engine_over(Box::new(device), machine.options(1, set))?;
-        let job = Job::new(value, 3 * set, set)?;
-        // The first time a driver loads each kernel, and the clock is low.
-        through(machine, &engine, &job)?;
-        *notes.lock() = Notes::default();
-        let ran = through(machine, &engine, &job)?;
-        let notes = notes.lock().clone();
+        let (ran, notes) = alone(machine, value, set)?;
         let all: f64 = notes.kernels.iter().sum();
         found.figure(format!("gb_per_s_{value}"), ran.stored as f64 / all);
         let groups: Vec<f64> = GROUPS
@@ -57,9 +48,27 @@ pub(crate) fn run(machine: &Machine) -> Result<Found> {
             }
         }
     }
+    // Launches weigh more in sets of the size that links like best.
+    let small = machine.size(8 << 20, 256 << 10);
+    let (ran, notes) = alone(machine, 128, small)?;
+    found.figure("us_set_8mib", notes.kernels.iter().sum::<f64>() / 1e3 / ran.sets as f64);
     lz4(machine, &mut found)?;
     found.note("a launch and two events are in each kernel's time");
     Ok(found)
+}
+
+/// What three sets of so many bytes take, each kernel alone.
+fn alone(machine: &Machine, value: usize, set: u64) -> Result<(Ran, Notes)> {
+    let device = Timed::new(machine.device()?, machine.rt.clone(), true);
+    let notes = device.notes();
+    let engine = machine.engine_over(Box::new(device), machine.options(1, set))?;
+    let job = Job::new(value, 3 * set, set)?;
+    // The first time a driver loads each kernel, and the clock is low.
+    through(machine, &engine, &job)?;
+    *notes.lock() = Notes::default();
+    let ran = through(machine, &engine, &job)?;
+    let notes = notes.lock().clone();
+    Ok((ran, notes))
 }
 
 /// Bytes of entries a nanosecond of all kernels with LZ4 both ways, and of the two codecs alone.
