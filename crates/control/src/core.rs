@@ -90,18 +90,15 @@ impl Core {
         let time_only = matches!(event, Event::Tick | Event::WallTime { .. });
         match event {
             Event::Frozen { mem, bytes, written, log_number } => {
-                self.memory.freeze(mem, (bytes, written), log_number, now);
-                self.note_writing(now);
+                self.took_frozen(mem, (bytes, written), log_number, now);
             }
             Event::Built { job, adds, flow } => self.built(job, adds, flow, &mut out),
             Event::Failed { job, error } => self.failed(job, error, now, &mut out),
             Event::EditSynced => self.settle(Settled::Durable, now, &mut out),
             Event::EditFailed { error } => {
-                let how = match error.kind() {
-                    ErrorKind::NoSpace => Settled::Postponed(error),
-                    _ => Settled::Unknown(error),
-                };
-                self.settle(how, now, &mut out);
+                let is_full = error.kind() == ErrorKind::NoSpace;
+                let how = if is_full { Settled::Postponed } else { Settled::Unknown };
+                self.settle(how(error), now, &mut out);
             }
             Event::Manual { id, request } => self.manuals.add(id, request),
             Event::Outside { id, request } => self.take_outside(id, request, now, &mut out),
@@ -113,10 +110,14 @@ impl Core {
             Event::WallTime { seconds } => self.resources.wall = seconds,
             Event::Awaited { by } => self.resources.awaited = by,
             Event::Tick => {}
+            // The next plan sees them; a tick comes with them.
             Event::Moved { bytes } => {
-                // The next plan sees it; a tick comes with it.
                 self.resources.meter.moved(bytes, self.options.compaction_slots);
                 self.resources.reliefs.moved(bytes, self.jobs.in_flight(), now);
+                return out;
+            }
+            Event::Filled { written } => {
+                self.memory.filled(written, now);
                 return out;
             }
             Event::Closing => self.close(&mut out),

@@ -122,6 +122,12 @@ pub enum Event {
         /// Bytes.
         bytes: u64,
     },
+    /// So many bytes of writes have gone to the active memtable, as writers count them: what is left of its room. Told before
+    /// a tick, which acts on it.
+    Filled {
+        /// Bytes since it became active.
+        written: u64,
+    },
     /// Time passed.
     Tick,
     /// The database is closing: nothing new is started.

@@ -17,8 +17,6 @@ struct Frozen {
     written: u64,
     stratum: u32,
     log_number: u64,
-    /// When it was frozen.
-    at: u64,
     /// Its flush, and when that began.
     job: Option<(JobId, u64)>,
     /// Not flushed before this instant.
@@ -28,6 +26,8 @@ struct Frozen {
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     frozen: VecDeque<Frozen>,
+    /// Bytes of writes in the active memtable, and when it was looked at last.
+    filled: (u64, u64),
     next_stratum: u32,
     /// How long a flush takes, of late; 0 before the first.
     took: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new(next_stratum: u32) -> Memory {
-        Memory { frozen: VecDeque::new(), next_stratum, took: 0, spread: 0 }
+        Memory { frozen: VecDeque::new(), filled: (0, 0), next_stratum, took: 0, spread: 0 }
     }
     pub(crate) fn freeze(
         &mut self,
@@ -49,8 +49,13 @@ impl Memory {
         assert!(self.frozen.back().is_none_or(|f| f.mem < mem), "memtables freeze in order");
         let stratum = self.reserve_stratum();
         let (job, not_before) = (None, 0);
-        let frozen = Frozen { mem, bytes, written, stratum, log_number, at, job, not_before };
+        let frozen = Frozen { mem, bytes, written, stratum, log_number, job, not_before };
         self.frozen.push_back(frozen);
+        self.filled = (0, at);
+    }
+    /// So many bytes of writes are in the active memtable.
+    pub(crate) fn filled(&mut self, written: u64, now: u64) {
+        self.filled = (written, now);
     }
     pub(crate) fn len(&self) -> usize {
         self.frozen.len()
@@ -112,13 +117,17 @@ impl Memory {
 
     /// The most bytes per second of writes with which memtables, at most `most`, each full after so many
     /// bytes of `writes`, last until the oldest is flushed, if that takes longer than of late by as much as is usual;
-    /// `None` while none is being flushed. The active one was empty when the newest of these was frozen.
+    /// `None` while none is being flushed. A flush that takes longer still may take as long again as it has taken: writers that
+    /// would be stopped in the end slow down as their room goes, and none waits for the end in one piece.
     pub(crate) fn rate(&self, most: u32, writes: u64) -> Option<u64> {
-        let (oldest, newest) = (self.frozen.front()?, self.frozen.back()?);
+        let oldest = self.frozen.front()?;
         let (_, began) = oldest.job.filter(|_| self.took > 0)?;
-        let left =
-            (began + self.took + self.spread).saturating_sub(newest.at).max(self.took / 16).max(1);
-        let room = u64::from(most).saturating_sub(self.frozen.len() as u64).saturating_mul(writes);
+        let (written, at) = self.filled;
+        let expected = (began + self.took + self.spread).saturating_sub(at);
+        let left = if expected > 0 { expected } else { at - began };
+        let left = left.max(self.took / 16).max(1);
+        let free = u64::from(most).saturating_sub(self.frozen.len() as u64);
+        let room = free.saturating_mul(writes).saturating_sub(written);
         let rate = u128::from(room) * 1_000_000_000 / u128::from(left);
         Some(u64::try_from(rate).unwrap_or(u64::MAX))
     }

@@ -227,7 +227,12 @@ impl Gate {
         if self.is_free() { None } else { self.state.lock().pressure.stop }
     }
 
-    /// Bytes of writes that passed since this was last asked.
+    /// Bytes of writes that passed since they were last taken.
+    pub fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Relaxed)
+    }
+
+    /// The same, and none have passed since then.
     pub fn take_passed(&self) -> u64 {
         self.passed.swap(0, Ordering::Relaxed)
     }

@@ -16,6 +16,7 @@ use lithify_plan::{
 use crate::buckets::Buckets;
 use crate::command::Command;
 use crate::core::Core;
+use crate::event::MemId;
 use crate::jobs;
 use crate::life::Life;
 
@@ -34,8 +35,9 @@ fn manifest_room(files: usize) -> u64 {
 }
 
 impl Core {
-    /// A memtable is full.
-    pub(crate) fn note_writing(&mut self, now: u64) {
+    /// A memtable is full: its size, and bytes of writes.
+    pub(crate) fn took_frozen(&mut self, mem: MemId, sizes: (u64, u64), log_number: u64, now: u64) {
+        self.memory.freeze(mem, sizes, log_number, now);
         self.resources.frozen_at = Some(now);
         self.resources.meter.frozen(now);
         self.stretch();

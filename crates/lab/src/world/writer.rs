@@ -77,11 +77,20 @@ impl World<'_> {
         self.client_goes_on();
     }
 
+    /// Bytes of writes in the active memtable.
+    pub(super) fn mem_written(&self) -> u64 {
+        self.user_bytes(self.mem.count)
+    }
+
+    fn user_bytes(&self, entries: u64) -> u64 {
+        (entries as f64 * self.setup.bytes.user) as u64
+    }
+
     fn freeze(&mut self) {
         let next = MemTable::new(self.space.cells, self.written);
         let full = std::mem::replace(&mut self.mem, next);
         let bytes = (full.count as f64 * self.setup.bytes.memory) as u64;
-        let written = (full.count as f64 * self.setup.bytes.user) as u64;
+        let written = self.user_bytes(full.count);
         let mem = MemId(self.mem_id);
         self.mem_id += 1;
         self.frozen.insert(mem, full);

@@ -418,6 +418,7 @@ impl Job for Upkeep {
             if bytes > 0 {
                 family.drive(Event::Moved { bytes });
             }
+            family.drive(Event::Filled { written: family.family.gate.passed() });
             family.drive(Event::Tick);
         }
         self.look_at_disk_and_clock();

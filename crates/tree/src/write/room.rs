@@ -187,10 +187,8 @@ impl Shell {
             let bytes = old.bytes() as u64;
             // Batches of several families are counted by none of their gates. A nearly empty memtable is mostly
             // overhead, which says nothing of a full one.
-            let written = match alone {
-                true => family.family.gate.take_passed().clamp(bytes / 4, bytes),
-                false => bytes,
-            };
+            let passed = family.family.gate.take_passed();
+            let written = if alone { passed.clamp(bytes / 4, bytes) } else { bytes };
             family.family.push_memtable(new);
             let event = Event::Frozen { mem: old_id, bytes, written, log_number: next_wal.0 };
             frozen.push((self.shared.shell(family.family.clone()), event));

@@ -140,6 +140,45 @@ fn while_one_is_flushed(written: u64, took: [u64; 5]) -> (u64, Cause) {
     w.pace()
 }
 
+/// Writers of 512 MiB a second fill a memtable of 64 MiB in an eighth of one, which is enough for flushes of 100 ms. One takes a second.
+#[test]
+fn writers_slow_down_while_a_flush_lasts_and_none_waits_for_its_end() {
+    const FULL: u64 = 64 * MIB;
+    let frozen =
+        |mem| Event::Frozen { mem: MemId(mem), bytes: FULL, written: FULL, log_number: mem + 1 };
+    let mut w = World::new(0);
+    w.core.options.plan.max_memtables = 2;
+    w.core.options.plan.memtable_bytes = FULL;
+    for mem in 0..6 {
+        w.on(frozen(mem));
+        let (job, _, out) = w.flush_job().unwrap();
+        w.now += 100 * MS;
+        w.built(job, out, "a", "z");
+        w.commit().unwrap();
+        w.on(Event::EditSynced);
+        w.now += 25 * MS;
+    }
+    w.told();
+    w.on(frozen(6));
+    w.flush_job().unwrap();
+    let (mut rate, mut written, mut rates) = (8 * FULL, 0, Vec::new());
+    for _ in 0..100 {
+        written += rate / 100;
+        w.now += 10 * MS;
+        w.on(Event::Filled { written });
+        w.on(Event::Tick);
+        if let Some(told) = w.told() {
+            assert_eq!(told.cause(), None, "a pace is no stall");
+            rate = told.pace.map_or(8 * FULL, |(rate, _)| rate.min(8 * FULL));
+        }
+        rates.push(rate * 10 / FULL);
+    }
+    assert!(written < FULL, "{written} bytes in a memtable of 64 MiB");
+    assert!(rates[4..].is_sorted_by(|one, next| one >= next), "{rates:?}");
+    assert_eq!(rates[8], 80, "as long as it may still end in time: {rates:?}");
+    assert!((15..25).contains(&rates[9]), "what is left is to last as long again: {rates:?}");
+}
+
 #[test]
 fn a_rest_says_nothing_of_how_fast_compactions_are() {
     let (mut w, job) = World::with_a_compaction(6);
