@@ -51,7 +51,9 @@ const RECORD_ALIGN: usize = 8;
 const PIECE_MAX: usize = isize::MAX as usize - 2 * LINE;
 const _: () = assert!(align_of::<Traced>() <= RECORD_ALIGN);
 const CHUNK_MIN: usize = 16 << 10;
-const CHUNK_MAX: usize = 8 << 20;
+/// One huge page: a writer that takes the first chunks of a pool waits until the system has found its pages. With four at a time that
+/// took up to 20 ms.
+const CHUNK_MAX: usize = 2 << 20;
 /// Chunks that an arena of the expected size consists of: what is unused of the last is idle.
 const CHUNKS_EXPECTED: usize = 16;
 
