@@ -149,7 +149,7 @@ impl Gate {
         let owed = self.next_pass.saturating_sub(now) as f64;
         self.next_pass = match (self.pressure.rate(), pressure.rate()) {
             (Some((old, _)), Some((new, _))) => {
-                now + (owed * old as f64 / new.max(1) as f64) as u64
+                now + (owed * (old as f64 / new.max(1) as f64).min(1.0)) as u64
             }
             _ => 0,
         };

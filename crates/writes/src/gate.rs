@@ -116,10 +116,13 @@ impl Gate {
                 state.since = now;
             }
         }
-        // What has passed is waited for at the rate of now: it may have been a moment at the slowest.
+        // What has passed is waited for at the rate of now, if that is faster: it may have been a moment at the slowest. Where it
+        // is slower, nothing passed that is longer to be waited for than it was.
         let owed = state.next_pass.since(now);
         state.next_pass = match (state.pressure.rate(), pressure.rate()) {
-            (Some((old, _)), Some((new, _))) => now + owed.mul_f64(old as f64 / new.max(1) as f64),
+            (Some((old, _)), Some((new, _))) => {
+                now + owed.mul_f64((old as f64 / new.max(1) as f64).min(1.0))
+            }
             _ => Mono::ZERO,
         };
         state.pressure = pressure;
