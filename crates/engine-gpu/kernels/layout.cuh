@@ -25,17 +25,17 @@ constexpr u64 NO_SEQ = ~0ull;
 // An input block: plain, or compressed with LZ4.
 struct BlockIn {
     u64 at;         // where its payload starts: in the input, or among those that were decoded
-    u64 len;        // bytes of the payload
     u64 stored_at;  // where it lies in the input
-    u64 stored;     // bytes of it there; type byte and sum follow
-    u64 codec;      // its type byte; 0 is plain
-    u64 modifier;   // added to the raw sum
-    u64 seq;        // number of all entries, or NO_SEQ
-    u64 run;
-    u64 entries;    // as announced
-    u64 key_bytes;  // of its user keys, as announced
-    u64 first;      // its first record
     u64 heap_at;    // where its user keys go
+    u64 seq;        // number of all entries, or NO_SEQ
+    u32 len;        // bytes of the payload
+    u32 stored;     // bytes of it in the input; type byte and sum follow
+    u32 modifier;   // added to the raw sum
+    u32 entries;    // as announced
+    u32 key_bytes;  // of its user keys, as announced
+    u32 first;      // its first record
+    u32 run;
+    u32 codec;      // its type byte; 0 is plain
 };
 
 // A run: its records, and those inside both ranges.
@@ -113,5 +113,5 @@ struct Params {
     // Layout.
     u64 bid, bstart, bfile, shared, place, hpos, kpos;
     u64 hashes_out, keys_out, keys_room, blocks_out, blocks_room, arena, arena_room, packed;
-    u64 ticks, status;
+    u64 ticks, tick_words, status;
 };

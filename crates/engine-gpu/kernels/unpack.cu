@@ -6,7 +6,7 @@
 // Whether a block is stored as its trailer says, by a warp.
 FN bool is_sound(const Params &p, const BlockIn &in, const Secrets &secret) {
     const u8 *stored = at<u8>(p.in) + in.stored_at;
-    u32 sum = block_sum(stored, in.stored, in.codec, secret) + (u32)in.modifier;
+    u32 sum = block_sum(stored, in.stored, in.codec, secret) + in.modifier;
     return stored[in.stored] == in.codec && load32(stored + in.stored + 1) == sum;
 }
 // Its payload.
@@ -87,7 +87,7 @@ FN u64 put_record(const Params &p, const BlockIn &in, const u8 *payload, const S
     at<u32>(p.vlen)[rec] = s.value;
     at<u64>(p.koff)[rec] = in.heap_at + s.at;
     at<u32>(p.klen)[rec] = s.len;
-    at<u32>(p.run)[rec] = (u32)in.run;
+    at<u32>(p.run)[rec] = in.run;
     return kind > 1 ? (u64)FAULT_KIND : 0;
 }
 
@@ -138,8 +138,11 @@ FN int compare_records(const Params &p, u32 a, u32 b) {
                         at<u32>(p.klen)[b], 0);
 }
 
-// Each record comes after the one before it in its run; and the merge begins with records as they are.
+// Each record comes after the one before it in its run; the merge begins with records as they are, and scans with
+// lines that are empty.
 KERNEL(k0b_order) {
+    for (u64 i = blockIdx.x * (u64)THREADS + threadIdx.x; i < p.tick_words; i += gridDim.x * (u64)THREADS)
+        at<u64>(p.ticks)[i] = 0;
     if (at<Status>(p.status)->faults) return;
     for (u64 i = blockIdx.x * (u64)THREADS + threadIdx.x; i < p.n_records; i += gridDim.x * (u64)THREADS) {
         at<u32>(p.ord)[i] = (u32)i;

@@ -1,7 +1,7 @@
 //! What host and device agree on, as `kernels/layout.cuh` has it: structs of 64-bit words, and a bump
 //! allocator for the arrays of a set.
 //!
-//! Keeps: every field is one word, so there is nothing to pad; the emulator's sizes are compared with
+//! Keeps: every field is one word, or half of one that is whole, so there is nothing to pad; the emulator's sizes are compared with
 //! these when a device of it is made.
 
 /// A struct whose fields are 64-bit words, in order.
@@ -35,10 +35,42 @@ macro_rules! words {
     };
 }
 
-words! {
-    /// An input block.
-    BlockIn: at len stored_at stored codec modifier seq run entries key_bytes first heap_at
+/// An input block. Its row goes up with it, so fields are as narrow as they may be; two narrow ones share a word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BlockIn {
+    pub(crate) at: u64,
+    pub(crate) stored_at: u64,
+    pub(crate) heap_at: u64,
+    pub(crate) seq: u64,
+    pub(crate) len: u32,
+    pub(crate) stored: u32,
+    pub(crate) modifier: u32,
+    pub(crate) entries: u32,
+    pub(crate) key_bytes: u32,
+    pub(crate) first: u32,
+    pub(crate) run: u32,
+    pub(crate) codec: u32,
 }
+
+impl BlockIn {
+    /// Its size in bytes.
+    pub(crate) const BYTES: usize = 64;
+    /// Its words, in order; of two fields of a word the first one is the lower half.
+    pub(crate) fn words(&self) -> [u64; BlockIn::BYTES / 8] {
+        let word = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        [
+            self.at,
+            self.stored_at,
+            self.heap_at,
+            self.seq,
+            word(self.len, self.stored),
+            word(self.modifier, self.entries),
+            word(self.key_bytes, self.first),
+            word(self.run, self.codec),
+        ]
+    }
+}
+
 words! {
     /// A run of the set.
     RunIn: run first count from to
@@ -81,7 +113,7 @@ words! {
         sid stag s_at szone sgroup
         bid bstart bfile shared place hpos kpos
         hashes_out keys_out keys_room blocks_out blocks_room arena arena_room packed
-        ticks status
+        ticks tick_words status
 }
 
 /// Sizes in bytes of all structs that host and device share, as `lithify_shape` in the image has them.

@@ -117,10 +117,11 @@ impl Front {
         put_input(&mut image, &mut params, recipe, staged, totals);
         put_recipe(&mut image, &mut params, recipe, tables);
         let tiles = Tiles::of(shape, totals.records);
-        // The back's, too: what comes with the carry is to be small.
-        params.ticks = image.put_zeros((SCANS * tiles.scan()) as usize);
         params.status = image.put_zeros(Status::BYTES);
         let mut carve = Carve::new(0, image.bytes());
+        // The back's, too. `Kernel::Order` empties them.
+        params.tick_words = SCANS * tiles.scan() / 8;
+        params.ticks = carve.take(params.tick_words, 8);
         carve_records(&mut carve, &mut params, recipe, staged, totals, tiles.count);
         let open = u64::from(recipe.block_bytes);
         let (mut back, mut of_back) = (Carve::new(0, 2 * open), params);

@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use lithify_base::{Error, Result};
+use lithify_base::{Error, ErrorKind, Result};
 use lithify_format::block::{BlockBuilder, BlockIter};
 use lithify_format::checksum::{ChecksumKind, raw_sum};
 use lithify_format::compress::Codec;
@@ -106,7 +106,7 @@ enum Form {
     /// As it was read, not compressed.
     Plain,
     /// As it was read, compressed with LZ4 from so many bytes.
-    Lz4(u64),
+    Lz4(u32),
     /// Normalised.
     Odd,
 }
@@ -131,7 +131,7 @@ impl Form {
     fn of_lz4(payload: &[u8]) -> Form {
         match varint::get_u32(payload) {
             Some((size, body)) if is_plain(body) && possible(size, payload.len()) => {
-                Form::Lz4(u64::from(size))
+                Form::Lz4(size)
             }
             _ => Form::Odd,
         }
@@ -214,36 +214,40 @@ impl Staged {
             }
         };
         let stored_at = stored_at as u64;
-        let stored = (all - TRAILER) as u64;
+        let stored = u32::try_from(all - TRAILER).map_err(|_| {
+            Error::new(ErrorKind::LimitExceeded, "a block is larger than a device takes")
+        })?;
         let (at, len, codec) = match form {
-            Form::Lz4(size) => (self.plain, size, u64::from(type_byte)),
+            Form::Lz4(size) => (self.plain, size, u32::from(type_byte)),
             Form::Plain | Form::Odd => (stored_at, stored, 0),
         };
         // An entry has three lengths, and an internal key of eight bytes at least, of which a few
         // may stand for all.
         let (entries, key_bytes) = (u64::from(block.entries), block.key_bytes);
-        let possible = entries > 0
-            && 3 * entries <= len
-            && (8 * entries..=MAX_BLOCK as u64).contains(&key_bytes);
-        self.uncounted |= !possible;
+        let user_bytes = key_bytes
+            .checked_sub(8 * entries)
+            .filter(|_| entries > 0 && 3 * entries <= u64::from(len))
+            .filter(|_| key_bytes <= MAX_BLOCK as u64)
+            .and_then(|bytes| u32::try_from(bytes).ok());
+        self.uncounted |= user_bytes.is_none();
         self.blocks.push(BlockIn {
             at,
             len,
             stored_at,
             stored,
             codec,
-            modifier: u64::from(modifier),
+            modifier,
             seq: block.seq.unwrap_or(NO_SEQ),
-            run: u64::from(run),
-            entries: if possible { entries } else { 0 },
-            key_bytes: if possible { key_bytes - 8 * entries } else { 0 },
+            run: run.into(),
+            entries: if user_bytes.is_some() { block.entries } else { 0 },
+            key_bytes: user_bytes.unwrap_or(0),
             ..BlockIn::default()
         });
-        self.payload += len;
+        self.payload += u64::from(len);
         match form {
             Form::Lz4(size) => {
                 self.decoded += 1;
-                self.plain = (self.plain + size).next_multiple_of(ALIGN as u64);
+                self.plain = (self.plain + u64::from(size)).next_multiple_of(ALIGN as u64);
             }
             Form::Odd => self.normalised += 1,
             Form::Plain => {}
@@ -317,8 +321,10 @@ impl Staged {
 
     /// Takes the counts that the device made: entries and user key bytes of each block.
     pub(crate) fn take_counts(&mut self, words: &[u64]) {
+        // Fewer than a block has bytes: they were held against that.
+        let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         for (block, counts) in self.blocks.iter_mut().zip(words.chunks_exact(2)) {
-            (block.entries, block.key_bytes) = (counts[0], counts[1]);
+            (block.entries, block.key_bytes) = (count(counts[0]), count(counts[1]));
         }
         self.uncounted = false;
     }
@@ -329,21 +335,24 @@ impl Staged {
     /// LimitExceeded if there are too many.
     pub(crate) fn place(&mut self) -> Result<Totals> {
         let mut totals = Totals::default();
-        for block in &mut self.blocks {
-            (block.first, block.heap_at) = (totals.records, totals.heap);
-            totals.records += block.entries;
-            totals.heap += block.key_bytes;
+        let mut blocks = self.blocks.iter_mut().peekable();
+        // Blocks lie by run, in the order of runs.
+        for run in &mut self.runs {
+            run.first = totals.records;
+            while let Some(block) = blocks.next_if(|block| u64::from(block.run) == run.run) {
+                // More than fit are refused below.
+                block.first = u32::try_from(totals.records).unwrap_or(u32::MAX);
+                block.heap_at = totals.heap;
+                totals.records += u64::from(block.entries);
+                totals.heap += u64::from(block.key_bytes);
+            }
+            run.count = totals.records - run.first;
         }
         if totals.records >= RECORDS_MOST {
             return Err(Error::new(
-                lithify_base::ErrorKind::LimitExceeded,
+                ErrorKind::LimitExceeded,
                 "a set has more entries than a device takes",
             ));
-        }
-        for run in &mut self.runs {
-            let mut of_run = self.blocks.iter().filter(|b| b.run == run.run);
-            run.first = of_run.clone().next().map_or(0, |b| b.first);
-            run.count = of_run.by_ref().map(|b| b.entries).sum();
         }
         Ok(totals)
     }
