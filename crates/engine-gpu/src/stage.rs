@@ -138,6 +138,15 @@ impl Form {
     }
 }
 
+/// Entries and bytes of user keys as a block's file states them, if a payload of `len` bytes may have so many. An entry has three
+/// lengths, and an internal key of eight bytes at least, of which a few may stand for all.
+fn possible_counts(block: &BlockSlice, len: u32) -> Option<(u32, u32)> {
+    let (entries, key_bytes) = (u64::from(block.entries), block.key_bytes);
+    let user_bytes = key_bytes.checked_sub(8 * entries)?;
+    let possible = entries > 0 && 3 * entries <= u64::from(len) && key_bytes <= MAX_BLOCK as u64;
+    if possible { Some((block.entries, u32::try_from(user_bytes).ok()?)) } else { None }
+}
+
 /// Whether `stored` bytes of LZ4 may become `size`.
 fn possible(size: u32, stored: usize) -> bool {
     let size = size as usize;
@@ -221,15 +230,9 @@ impl Staged {
             Form::Lz4(size) => (self.plain, size, u32::from(type_byte)),
             Form::Plain | Form::Odd => (stored_at, stored, 0),
         };
-        // An entry has three lengths, and an internal key of eight bytes at least, of which a few
-        // may stand for all.
-        let (entries, key_bytes) = (u64::from(block.entries), block.key_bytes);
-        let user_bytes = key_bytes
-            .checked_sub(8 * entries)
-            .filter(|_| entries > 0 && 3 * entries <= u64::from(len))
-            .filter(|_| key_bytes <= MAX_BLOCK as u64)
-            .and_then(|bytes| u32::try_from(bytes).ok());
-        self.uncounted |= user_bytes.is_none();
+        let counts = possible_counts(block, len);
+        self.uncounted |= counts.is_none();
+        let (entries, key_bytes) = counts.unwrap_or_default();
         self.blocks.push(BlockIn {
             at,
             len,
@@ -239,8 +242,8 @@ impl Staged {
             modifier,
             seq: block.seq.unwrap_or(NO_SEQ),
             run: run.into(),
-            entries: if user_bytes.is_some() { block.entries } else { 0 },
-            key_bytes: user_bytes.unwrap_or(0),
+            entries,
+            key_bytes,
             ..BlockIn::default()
         });
         self.payload += u64::from(len);
