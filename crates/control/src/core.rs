@@ -116,8 +116,8 @@ impl Core {
                 self.resources.reliefs.moved(bytes, self.jobs.in_flight(), now);
                 return out;
             }
-            Event::Filled { written } => {
-                self.memory.filled(written, now);
+            Event::Filled { mem, written } => {
+                self.memory.filled(mem, written, now);
                 return out;
             }
             Event::Closing => self.close(&mut out),

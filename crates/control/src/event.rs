@@ -123,8 +123,11 @@ pub enum Event {
         bytes: u64,
     },
     /// So many bytes of writes have gone to the active memtable, as writers count them: what is left of its room. Told before
-    /// a tick, which acts on it.
+    /// a tick, which acts on it. It is ignored once that memtable is frozen: so its number is read before its bytes, which a freeze
+    /// begins anew.
     Filled {
+        /// Its number.
+        mem: MemId,
         /// Bytes since it became active.
         written: u64,
     },

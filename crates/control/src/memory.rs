@@ -53,9 +53,11 @@ impl Memory {
         self.frozen.push_back(frozen);
         self.filled = (0, at);
     }
-    /// So many bytes of writes are in the active memtable.
-    pub(crate) fn filled(&mut self, written: u64, now: u64) {
-        self.filled = (written, now);
+    /// So many bytes of writes are in this memtable, unless it was frozen since it was looked at.
+    pub(crate) fn filled(&mut self, mem: MemId, written: u64, now: u64) {
+        if self.frozen.back().is_none_or(|newest| newest.mem < mem) {
+            self.filled = (written, now);
+        }
     }
     pub(crate) fn len(&self) -> usize {
         self.frozen.len()

@@ -1,8 +1,7 @@
 //! Copies that a queue was asked for and of which the driver does not know yet.
 //!
-//! A copy engine stands still for some microseconds between two copies, which is a quarter of what a piece of one run takes (7.6 us
-//! on an H100, beside 23 for a MiB); within one call for several copies it does not. So a queue's copies wait for each other, until
-//! something else is asked of the queue.
+//! A GPU's copy engine stands still between two copies: for 7.6 us on an H100, where a MiB takes 23. Between copies that one call
+//! asks for it does not. So the copies of a queue wait here until something else is asked of the queue, and go to the driver in one call.
 //! Keeps: what waits together goes one way, and none writes where another one reads or writes: the driver may make such copies in
 //! any order. The order of all else is that in which it was asked for.
 //! Leaves to others: whether a copy stays inside of its memory, and when an arena is at rest (`card`).

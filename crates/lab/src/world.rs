@@ -393,7 +393,7 @@ impl World<'_> {
             Happening::Tick => {
                 let bytes = std::mem::take(&mut self.untold);
                 self.tell(Event::Moved { bytes });
-                self.tell(Event::Filled { written: self.mem_written() });
+                self.tell(Event::Filled { mem: MemId(self.mem_id), written: self.mem_written() });
                 self.tell(Event::Tick);
                 self.queue_at(self.now + TICK, Happening::Tick);
             }

@@ -116,8 +116,8 @@ impl Gate {
                 state.since = now;
             }
         }
-        // What has passed is waited for at the rate of now, if that is faster: it may have been a moment at the slowest. Where it
-        // is slower, nothing passed that is longer to be waited for than it was.
+        // What has passed is waited for at the rate of now, if that is faster: the rate may have been at its lowest for a moment. At a
+        // slower rate the wait stays as long as it was.
         let owed = state.next_pass.since(now);
         state.next_pass = match (state.pressure.rate(), pressure.rate()) {
             (Some((old, _)), Some((new, _))) => {

@@ -164,7 +164,7 @@ pub(crate) struct How {
     mib: u64,
 }
 
-/// The rows of step 7 for one size of values.
+/// A row of so many sessions, units and engines, with sets of so many MiB.
 const fn how(sessions: usize, units: u8, engines: u8, mib: u64) -> How {
     How { sessions, units, engines, mib }
 }

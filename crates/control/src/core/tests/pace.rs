@@ -140,7 +140,7 @@ fn while_one_is_flushed(written: u64, took: [u64; 5]) -> (u64, Cause) {
     w.pace()
 }
 
-/// Writers of 512 MiB a second fill a memtable of 64 MiB in an eighth of one, which is enough for flushes of 100 ms. One takes a second.
+/// Writers of 512 MiB a second fill a memtable of 64 MiB in 125 ms. Flushes take 100 ms, so that is enough, until one takes a second.
 #[test]
 fn writers_slow_down_while_a_flush_lasts_and_none_waits_for_its_end() {
     const FULL: u64 = 64 * MIB;
@@ -165,7 +165,9 @@ fn writers_slow_down_while_a_flush_lasts_and_none_waits_for_its_end() {
     for _ in 0..100 {
         written += rate / 100;
         w.now += 10 * MS;
-        w.on(Event::Filled { written });
+        w.on(Event::Filled { mem: MemId(7), written });
+        // Looked at before it was frozen, told after.
+        w.on(Event::Filled { mem: MemId(6), written: FULL });
         w.on(Event::Tick);
         if let Some(told) = w.told() {
             assert_eq!(told.cause(), None, "a pace is no stall");
