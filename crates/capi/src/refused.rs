@@ -13,7 +13,6 @@ use crate::options::Options;
 use crate::places::DbPath;
 use crate::raw::{Res, export};
 use crate::small::{Compacts, WriteOpts};
-use crate::transactions::{Txn, TxnDb};
 
 fn no_timestamps<T>() -> Res<T> {
     Err(Error::unsupported("timestamps of users: there are none here; put the time into the key"))
@@ -100,10 +99,5 @@ export! {
         let dir = Some(dir).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         options.places.set("wal_dir", dir.into_iter().collect());
         Ok(())
-    }
-    fn rocksdb_transactiondb_get_prepared_transactions(db: &TxnDb, n: out usize) -> *mut *mut Txn {
-        let _ = db;
-        n.set(0);
-        Ok(std::ptr::null_mut())
     }
 }

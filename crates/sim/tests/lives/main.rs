@@ -4,5 +4,6 @@ mod backup;
 mod fifo;
 mod import;
 mod plans;
+mod prepared;
 mod shortage;
 mod sweeps;
