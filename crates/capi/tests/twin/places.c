@@ -128,6 +128,25 @@ void open_world(enum mode mode) {
   forget_sequence();
 }
 
+/* Ends what is prepared, and has the log that tells of it deleted. */
+static void end_prepared(void) {
+  char* err = NULL;
+  rocksdb_flushoptions_t* flush = rocksdb_flushoptions_create();
+  drop_transactions();
+  for (int f = 0; f < FAMILIES; f++) {
+    if (!world.family[f]) continue;
+    Bytes key = some_key(), value = value_for(f);
+    rocksdb_transactiondb_put_cf(world.locks, world.write, world.family[f], key.at, key.len, value.at, value.len,
+                                 &err);
+    say_error(&err);
+    rocksdb_flush_cf(world.db, flush, world.family[f], &err);
+    say_error(&err);
+  }
+  rocksdb_flushoptions_destroy(flush);
+  world.tables++;
+  world.has_prepared = 0;
+}
+
 void close_world(void) {
   drop_transactions();
   drop_walks();
@@ -169,9 +188,12 @@ static void say_all(rocksdb_t* db, rocksdb_column_family_handle_t** of, int n) {
 static int op_reopen(void) {
   static const enum mode modes[] = {PLAIN, PLAIN, PLAIN, LOCKS, LOCKS, OPTIMISTIC, OPTIMISTIC, READ_ONLY};
   enum mode mode = modes[below(8)];
+  if (mode == LOCKS) leave_prepared();
+  else if (world.has_prepared) end_prepared();
   close_world();
   open_world(mode);
   say(" %d", mode);
+  take_prepared();
   rocksdb_column_family_handle_t* of[FAMILIES];
   int n = 0;
   for (int f = 0; f < FAMILIES; f++)
@@ -334,6 +356,7 @@ static void say_copy(const char* path) {
 }
 
 static int op_checkpoint(void) {
+  if (world.has_prepared) return 0; /* The copy is opened without transactions. */
   world.tables++;
   if (world.mode == READ_ONLY) return 0;
   char* err = NULL;
@@ -354,6 +377,7 @@ static int op_checkpoint(void) {
 }
 
 static int op_backup(void) {
+  if (world.has_prepared) return 0; /* The copy is opened without transactions. */
   world.tables++;
   if (!writable()) return 0;
   char* err = NULL;

@@ -3,6 +3,7 @@
 
 static rocksdb_transaction_t* open_ones[SLOTS];
 static rocksdb_transaction_t* used_up; /* committed; begins again in place */
+static int named[SLOTS], prepared[SLOTS];
 
 /* A key that was not there when an optimistic transaction claimed it. */
 enum { ABSENT_MOST = 64 };
@@ -51,9 +52,63 @@ static int is_commit_doubtful(int i) {
   return 0;
 }
 
+/* One that is prepared is rolled back first: what is left of its handle's locks is not the same. */
 static void drop(int i) {
+  char* err = NULL;
+  if (open_ones[i] && prepared[i]) {
+    rocksdb_transaction_rollback(open_ones[i], &err);
+    say_error(&err);
+  }
   if (open_ones[i]) rocksdb_transaction_destroy(open_ones[i]);
   open_ones[i] = NULL;
+  prepared[i] = named[i] = 0;
+}
+/* What is prepared outlives its handle and the database. */
+void leave_prepared(void) {
+  for (int i = 0; i < SLOTS; i++) {
+    if (!open_ones[i] || !prepared[i]) continue;
+    rocksdb_transaction_destroy(open_ones[i]);
+    open_ones[i] = NULL;
+    prepared[i] = named[i] = 0;
+  }
+}
+typedef struct {
+  rocksdb_transaction_t* of;
+  size_t len;
+  char* name;
+} Found;
+static int by_name(const void* a, const void* b) { return strcmp(((const Found*)a)->name, ((const Found*)b)->name); }
+/* They come in any order, and are ended before anything else is written. */
+void take_prepared(void) {
+  char* err = NULL;
+  size_t n = 0;
+  Found found[SLOTS];
+  if (world.mode != LOCKS) return;
+  rocksdb_transaction_t** all = rocksdb_transactiondb_get_prepared_transactions(world.locks, &n);
+  if (n > SLOTS) fprintf(stderr, "%zu prepared\n", n), exit(1);
+  for (size_t i = 0; i < n; i++) {
+    size_t len;
+    char* name = rocksdb_transaction_get_name(all[i], &len);
+    found[i] = (Found){all[i], len, strndup(name, len)};
+    free(name);
+  }
+  free(all);
+  qsort(found, n, sizeof *found, by_name);
+  say(" %zu", n);
+  for (size_t i = 0; i < n; i++) {
+    say_bytes(found[i].name, found[i].len);
+    free(found[i].name);
+    int f = some_family(), commits = once_in(2);
+    rocksdb_iterator_t* it = rocksdb_transaction_create_iterator_cf(found[i].of, world.read, world.family[f]);
+    say_walk(it, 0);
+    rocksdb_iter_destroy(it);
+    say(" %d", commits);
+    if (commits) rocksdb_transaction_commit(found[i].of, &err);
+    else rocksdb_transaction_rollback(found[i].of, &err);
+    say_error(&err);
+    say_sequence();
+    rocksdb_transaction_destroy(found[i].of);
+  }
 }
 void drop_transactions(void) {
   for (int i = 0; i < SLOTS; i++) drop(i);
@@ -64,6 +119,11 @@ static int some_transaction(void) {
   int i = (int)below(SLOTS);
   if (open_ones[i]) say(" %d", i);
   return open_ones[i] ? i : -1;
+}
+/* One that may still change. */
+static int some_open_transaction(void) {
+  int i = some_transaction();
+  return i >= 0 && !prepared[i] ? i : -1;
 }
 
 /* Names of which two slots have the same, and a third none. What has no name is not prepared. */
@@ -77,6 +137,7 @@ static void name_it(int i) {
   char* got = rocksdb_transaction_get_name(open_ones[i], &len);
   say_bytes(got, len);
   free(got);
+  named[i] = len > 0;
   if (len == 0) {
     rocksdb_transaction_prepare(open_ones[i], &err);
     say_error(&err);
@@ -109,7 +170,7 @@ static int op_begin(void) {
 }
 
 static int op_change(void) {
-  int i = some_transaction();
+  int i = some_open_transaction();
   if (i < 0) return 0;
   char* err = NULL;
   rocksdb_transaction_t* t = open_ones[i];
@@ -144,6 +205,7 @@ static int op_read(void) {
   Bytes key = some_key();
   uint32_t kind = below(8);
   int for_update = kind == 3 || kind == 4 || kind == 7;
+  if (for_update && prepared[i]) return 0;
   if (for_update && is_doubtful(i, kind == 3 ? 0 : f, &key)) return 0;
   rocksdb_readoptions_t* read = rocksdb_readoptions_create();
   say(" %d %u", f, kind);
@@ -222,7 +284,7 @@ static int op_snapshot(void) {
 }
 
 static int op_save(void) {
-  int i = some_transaction();
+  int i = some_open_transaction();
   if (i < 0) return 0;
   char* err = NULL;
   if (once_in(2)) {
@@ -231,6 +293,18 @@ static int op_save(void) {
     rocksdb_transaction_rollback_to_savepoint(open_ones[i], &err);
     say_error(&err);
   }
+  return 1;
+}
+
+static int op_prepare(void) {
+  int i = some_open_transaction();
+  if (i < 0 || world.mode != LOCKS || !named[i]) return 0;
+  char* err = NULL;
+  rocksdb_transaction_prepare(open_ones[i], &err);
+  if (say_error(&err)) prepared[i] = world.has_prepared = 1;
+  say_sequence();
+  rocksdb_transaction_prepare(open_ones[i], &err);
+  say_error(&err);
   return 1;
 }
 
@@ -245,6 +319,7 @@ static int op_end(void) {
     rocksdb_transaction_commit(open_ones[i], &err);
     int good = say_error(&err);
     say_sequence();
+    prepared[i] = 0;
     if (good && used_up == NULL) {
       used_up = open_ones[i];
       open_ones[i] = NULL;
@@ -254,6 +329,7 @@ static int op_end(void) {
   } else if (kind == 4) {
     rocksdb_transaction_rollback(open_ones[i], &err);
     say_error(&err);
+    prepared[i] = 0;
     drop(i);
   } else {
     drop(i);
@@ -265,6 +341,7 @@ const Entry transaction_operations[] = {
     {"transaction.begin", 50, op_begin},     {"transaction.change", 150, op_change},
     {"transaction.read", 110, op_read},      {"transaction.read_several", 20, op_read_several},
     {"transaction.walk", 12, op_walk},       {"transaction.snapshot", 10, op_snapshot},
-    {"transaction.save", 30, op_save},       {"transaction.end", 30, op_end},
+    {"transaction.save", 30, op_save},       {"transaction.prepare", 12, op_prepare},
+    {"transaction.end", 30, op_end},
     {NULL, 0, NULL},
 };

@@ -73,6 +73,7 @@ typedef struct {
   uint64_t sequence;
   uint64_t tables;  /* how often a call made tables, or made them anew */
   int has_unlogged; /* writes that a copy without a flush may lack */
+  int has_prepared; /* the log may tell of prepared transactions, so RocksDB opens it with transactions only */
 } World;
 extern World world;
 
@@ -94,6 +95,8 @@ extern const rocksdb_snapshot_t* snapshots[SLOTS];
 void drop_walks(void);
 void drop_snapshots(void);
 void drop_transactions(void);
+void leave_prepared(void);
+void take_prepared(void);
 void drop_batches(void);
 /* Read options at one of the snapshots, if there is one; the caller destroys them. */
 rocksdb_readoptions_t* some_read(void);

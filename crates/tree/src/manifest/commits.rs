@@ -272,8 +272,16 @@ impl CommitEdits {
     }
 
     /// With these edits, logs below this number hold nothing that any family needs; `None` where
-    /// the log number of the only family says so.
+    /// the log numbers of families say so. It never falls: what prepared transactions need kept the manifest from
+    /// saying so before, perhaps.
     fn first_log(&self) -> Option<u64> {
+        let known = self.shared.writes.logs_from.load(Ordering::Acquire);
+        let first = self.first_log_of_several().unwrap_or(0).max(known);
+        (first > 0).then_some(first)
+    }
+
+    /// The same as it is now; `None` where there is one family.
+    fn first_log_of_several(&self) -> Option<u64> {
         // Looked up first: a write that comes later is in this log or a later one.
         let now = self.shared.writes.log_now.load(Ordering::Acquire);
         let mut families = self.shared.families();
