@@ -362,7 +362,7 @@ impl Builder {
     /// InvalidArgument if it is one of ours, `to` has something in it, or one of the two directories lies
     /// in the other; Unsupported, naming
     /// the feature, for what cannot be taken over (blobs, user-defined timestamps, wide columns,
-    /// two-phase commit, unknown comparators, operands of unknown merge operators); Corruption.
+    /// unknown comparators, operands of unknown merge operators); Corruption.
     /// Later: Io, `NoSpace`, and Corruption if a comparison finds a difference.
     pub fn import(
         self,

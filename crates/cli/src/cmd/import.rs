@@ -23,7 +23,7 @@ Examples:
 Tables are hard-linked, not rewritten (copied if the new directory is on another file system); what
 the logs hold is taken over. The other program must have closed the directory. First everything
 is read once; what cannot be taken over is refused by its name before anything is written: blobs,
-user-defined timestamps, wide columns, two-phase commit, comparators and merge operators that only
+user-defined timestamps, wide columns, comparators and merge operators that only
 the program knows. All column families are taken over.
 
 In place: LevelDB cannot open the directory afterwards, RocksDB only once it is settled. With --keep

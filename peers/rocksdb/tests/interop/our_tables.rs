@@ -123,7 +123,7 @@ fn index_and_filter_in_parts() {
         let mut settings = small();
         settings.format_version = version;
         settings.compression_lower = codec;
-        settings.partition_bytes = 1 << 10;
+        settings.partition_bytes = Some(1 << 10);
         settings.block_bytes = 512;
         let (tables, keys) = ingested(settings);
         eprintln!("{tables} tables of ours ingested, {keys} keys read alike");
@@ -137,7 +137,7 @@ fn prefixes_in_filters() {
         let dir = tempfile::tempdir().unwrap();
         let mut settings = small();
         settings.format_version = version;
-        settings.partition_bytes = part;
+        settings.partition_bytes = Some(part);
         settings.whole_key_filtering = whole;
         settings.block_bytes = 512;
         let four = Arc::new(FixedPrefix::new(4));
@@ -252,7 +252,7 @@ fn a_two_level_index() {
 fn ingested(settings: Settings) -> (usize, usize) {
     let dir = tempfile::tempdir().unwrap();
     let what = format!("{settings:?}");
-    let (version, partitioned) = (settings.format_version, settings.partition_bytes > 0);
+    let (version, partitioned) = (settings.format_version, settings.partition_bytes > Some(0));
     let dictionaries = settings.max_dict_bytes > 0;
     let db = Db::open(dir.path().join("db"), settings).unwrap();
     let snapshots = fill(&db, 6000, 3);
