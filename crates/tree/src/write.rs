@@ -47,7 +47,10 @@ use lithify_writes::own::{insert_all, measure, prefetch};
 use lithify_writes::turn::{Outcome, Waiter};
 
 /// For writes that nothing has to be asked before, nor told.
-const ALWAYS: (fn() -> Result<()>, fn()) = (|| Ok(()), || ());
+#[inline(always)]
+fn always() -> (impl FnOnce() -> Result<()>, impl FnOnce()) {
+    (|| Ok(()), || ())
+}
 
 /// Memory a group keeps for the next; what one huge batch took is given back.
 const GROUP_BYTES_KEPT: usize = 4 << 20;
@@ -149,7 +152,7 @@ impl Shell {
         let durability = self.durability(options);
         let (turn, rt) = (&self.shared.writes.turn, &*self.shared.resources.env.rt);
         if let Some(log) = turn.take_soon(rt) {
-            return self.lead(Held::by(self, log, at), own, durability, options.no_wait, ALWAYS);
+            return self.lead(Held::by(self, log, at), own, durability, options.no_wait, always());
         }
         // A thread that only waits is not at work.
         drop(at);
@@ -158,7 +161,7 @@ impl Shell {
             Outcome::Served(result) => result,
             Outcome::Yours(log) => {
                 let (held, own) = (Held::new(self, log), Own::Queued(&waiter));
-                self.lead(held, own, durability, options.no_wait, ALWAYS)
+                self.lead(held, own, durability, options.no_wait, always())
             }
         }
     }
@@ -193,7 +196,7 @@ impl Shell {
     /// Makes everything acknowledged so far durable.
     pub fn sync_log(&self) -> Result<()> {
         let log = self.take_turn()?;
-        self.lead(Held::new(self, log), Own::Sync, Durability::Sync, false, ALWAYS)
+        self.lead(Held::new(self, log), Own::Sync, Durability::Sync, false, always())
     }
 
     /// The same for the holder of the turn.
