@@ -13,6 +13,7 @@ use lithify::{
 
 use crate::face::{DEFAULT, Face};
 use crate::options::{Caching, Options};
+use crate::places::TableDirs;
 use crate::raw::{Many, Outs, Res, SnapshotHandle, c_bytes, c_text, c_texts, export, give};
 use crate::small::{Compacts, Flushes, Waits};
 use crate::users::{Keeping, Telling};
@@ -31,6 +32,8 @@ pub(crate) struct Database {
     pub(crate) closed: Arc<AtomicBool>,
     reads_only: bool,
     pub(crate) path: Arc<Path>,
+    /// Where its families have their tables.
+    table_dirs: TableDirs,
     /// The default family has a compaction filter.
     has_filter: bool,
 }
@@ -117,7 +120,9 @@ impl Database {
     ) -> Res<Opened> {
         options.places.check(path)?;
         named.iter().try_for_each(|(_, options)| options.places.check(path))?;
-        let (mut builder, mut notes) = builder_of(options, named)?;
+        let default = named.iter().find(|(name, _)| *name == DEFAULT).map(|(_, options)| *options);
+        let table_dirs = TableDirs::new(path, options, default);
+        let (mut builder, mut notes) = builder_of(options, named, &table_dirs)?;
         let there = match builder.list_column_families(path) {
             Ok(names) => names,
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
@@ -132,12 +137,21 @@ impl Database {
                 ttl = time.unwrap_or(ttl);
                 continue;
             }
-            let (family, more) = options.family()?;
+            let (family, more) = options.family(&table_dirs)?;
             let family = time.into_iter().fold(family, ColumnFamilyOptions::ttl);
             notes = format!("{notes} {more}").trim().to_owned();
             match there.iter().any(|there| there == name) {
                 true => builder = builder.column_family(name, family),
                 false => made.push((name, family)),
+            }
+        }
+        if !table_dirs.are_for_all() {
+            let left = there.iter().filter(|there| !named.iter().any(|(name, _)| there == name));
+            for name in left {
+                let mut settings = options.resolved()?.0;
+                settings.table_dirs = table_dirs.of(None);
+                builder =
+                    builder.column_family(name, ColumnFamilyOptions::new().settings(settings));
             }
         }
         let telling = options.logger.clone().map(|logger| Arc::new(Telling::new(logger)));
@@ -153,6 +167,7 @@ impl Database {
             closed: Arc::new(AtomicBool::new(false)),
             reads_only: !opens.writes(),
             path: path.into(),
+            table_dirs,
             has_filter: options.parts.filters(),
         };
         for (_, options) in named.iter().chain([&(DEFAULT, options)]) {
@@ -185,6 +200,11 @@ impl Database {
         if let Some(telling) = &self.telling {
             telling.say(text);
         }
+    }
+    /// What a new family with `options` is made with.
+    pub(crate) fn family_options(&self, options: &Options) -> Res<(ColumnFamilyOptions, String)> {
+        options.places.check(&self.path)?;
+        options.family(&self.table_dirs)
     }
     /// Makes a family.
     pub(crate) fn make_family(
@@ -287,12 +307,16 @@ fn check_names(
 
 /// What a database with these families is opened with: all have one memory budget, with room for the largest memtables,
 /// and one cache and one bound of memtables, those of the database's options or the first that a family is given.
-fn builder_of(options: &Options, named: &[(&str, &Options)]) -> Res<(Builder, String)> {
+fn builder_of(
+    options: &Options,
+    named: &[(&str, &Options)],
+    table_dirs: &TableDirs,
+) -> Res<(Builder, String)> {
     let mut budget = 0;
     for (_, options) in named {
         budget = budget.max(options.resolved()?.0.memory_budget);
     }
-    let (builder, notes) = options.builder_for(budget)?;
+    let (builder, notes) = options.builder_for(budget, table_dirs.of_default.clone())?;
     let all = || [options].into_iter().chain(named.iter().map(|(_, options)| *options));
     let cache = all().map(|options| &options.cache).find_map(Caching::shared);
     let builder = cache.into_iter().fold(builder, Builder::shared_cache);
@@ -498,8 +522,7 @@ export! {
     fn rocksdb_create_column_family(
         db: &Database, options: &Options, name: text, errptr
     ) -> *mut Family {
-        options.places.check(&db.path)?;
-        let (mut family, notes) = options.family()?;
+        let (mut family, notes) = db.family_options(options)?;
         if matches!(db.face, Face::Timed(_)) {
             family = family.ttl(Duration::ZERO);
         }

@@ -1,34 +1,71 @@
-//! Options that name directories. All files of a database are in one, so they have to name that.
+//! Options that name directories: those of tables, and that of logs, which has to be the database's own.
 
 use std::path::{Path, PathBuf};
 
-use lithify::Error;
+use lithify::{Error, TableDir};
 
+use crate::options::Options;
 use crate::raw::{Res, export, give};
 
-/// Directories that options name, by the option.
+/// Directories that options name.
 #[derive(Clone, Default)]
-pub(crate) struct Places(Vec<(&'static str, Vec<PathBuf>)>);
+pub(crate) struct Places {
+    /// That of logs, if it is given.
+    wal_dir: Option<PathBuf>,
+    /// Those of the tables of all families.
+    db_paths: Vec<TableDir>,
+    /// Those of the tables of one.
+    cf_paths: Vec<TableDir>,
+}
 
 impl Places {
-    /// What an option names; nothing where it is not given.
-    pub(crate) fn set(&mut self, option: &'static str, dirs: Vec<PathBuf>) {
-        self.0.retain(|(name, _)| *name != option);
-        self.0.push((option, dirs));
-    }
-    /// Whether each is the directory `path` of the database, or is not given.
+    /// Whether logs are in the directory `path` of the database.
     ///
     /// # Errors
-    /// `Unsupported` naming the option and the first that is another one.
+    /// `Unsupported` if they are to be in another one.
     pub(crate) fn check(&self, path: &Path) -> Res<()> {
-        for (option, dirs) in &self.0 {
-            if let Some(dir) = dirs.iter().find(|dir| !is_same(dir, path)) {
-                return Err(Error::unsupported(format!(
-                    "{option}={dir:?}: all files are in the database's directory; leave it out"
-                )));
-            }
+        match self.wal_dir.as_ref().filter(|dir| !is_same(dir, path)) {
+            Some(dir) => Err(Error::unsupported(format!(
+                "wal_dir={dir:?}: logs are in the database's directory; leave it out"
+            ))),
+            None => Ok(()),
         }
-        Ok(())
+    }
+    /// The directories of a family's tables, where the options of the database are these, too.
+    pub(crate) fn of_default(&self) -> Vec<TableDir> {
+        if self.cf_paths.is_empty() { self.db_paths.clone() } else { self.cf_paths.clone() }
+    }
+}
+
+/// The directories of the tables of a database's families.
+#[derive(Clone, Default)]
+pub(crate) struct TableDirs {
+    /// Those of the default family.
+    pub(crate) of_default: Vec<TableDir>,
+    /// Those of a family without any of its own.
+    others: Vec<TableDir>,
+}
+
+impl TableDirs {
+    /// As the options of the database in `path` say, and those of its default family, if there are some.
+    pub(crate) fn new(path: &Path, db: &Options, default: Option<&Options>) -> TableDirs {
+        let own = default.map(|options| &options.places.cf_paths).filter(|dirs| !dirs.is_empty());
+        let of_default = own.cloned().unwrap_or_else(|| db.places.of_default());
+        let others = match db.places.db_paths.is_empty() && !of_default.is_empty() {
+            // Those of the default family are not for all here.
+            true => vec![TableDir { path: path.to_owned(), target_bytes: 0 }],
+            false => db.places.db_paths.clone(),
+        };
+        TableDirs { of_default, others }
+    }
+    /// Those of a family with `options`; of one that was not named without.
+    pub(crate) fn of(&self, options: Option<&Options>) -> Vec<TableDir> {
+        let own = options.map(|options| &options.places.cf_paths).filter(|dirs| !dirs.is_empty());
+        own.unwrap_or(&self.others).clone()
+    }
+    /// Whether a family that is not named has those of the default family.
+    pub(crate) fn are_for_all(&self) -> bool {
+        self.of_default == self.others
     }
 }
 
@@ -43,15 +80,28 @@ pub(crate) fn is_same(a: &Path, b: &Path) -> bool {
 }
 
 /// `rocksdb_dbpath_t`.
-pub(crate) struct DbPath(pub(crate) PathBuf);
+pub(crate) struct DbPath(TableDir);
 
 export! {
     fn rocksdb_dbpath_create(path: path, target_size: u64) -> *mut DbPath {
-        let _ = target_size;
-        Ok(give(DbPath(path.to_owned())))
+        Ok(give(DbPath(TableDir { path: path.to_owned(), target_bytes: target_size })))
     }
     fn rocksdb_dbpath_destroy(path: own DbPath) {
         drop(path);
+        Ok(())
+    }
+    fn rocksdb_options_set_db_paths(options: &mut Options, paths: many *const DbPath, n: usize) {
+        let paths = paths.handles(n, "db_paths")?.into_iter().map(|path| path.0.clone());
+        options.places.db_paths = paths.collect();
+        Ok(())
+    }
+    fn rocksdb_options_set_cf_paths(options: &mut Options, paths: many *const DbPath, n: usize) {
+        let paths = paths.handles(n, "cf_paths")?.into_iter().map(|path| path.0.clone());
+        options.places.cf_paths = paths.collect();
+        Ok(())
+    }
+    fn rocksdb_options_set_wal_dir(options: &mut Options, dir: text) {
+        options.places.wal_dir = Some(dir).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         Ok(())
     }
 }

@@ -46,7 +46,7 @@ impl Builder {
         let lock = dir.lock()?;
         dir.remove(FileName::Current)?;
         dir.sync()?;
-        dir.places().iter().try_for_each(empty)?;
+        dir.places().iter().try_for_each(|place| empty(&dir, place))?;
         let rest = listed.iter().filter_map(|entry| entry.file);
         rest.filter(|file| *file != FileName::Lock).try_for_each(|file| dir.remove(file))?;
         drop(lock);
@@ -60,7 +60,7 @@ impl Builder {
 
 /// Removes the tables of a database from a directory that it has for them, if it is known to be its own, and
 /// the directory if nothing else is in it.
-fn empty(place: &Dir) -> Result<()> {
+fn empty(home: &Dir, place: &Dir) -> Result<()> {
     if place.read_owner()?.is_none() {
         return Ok(());
     }
@@ -74,7 +74,8 @@ fn empty(place: &Dir) -> Result<()> {
     place.sync()?;
     place.remove(FileName::Owner)?;
     if place.list()?.is_empty() {
-        place.fs().remove_dir(place.path()).or_typed()?;
+        // Through home's, as one that is held can't be named by itself.
+        home.fs().remove_dir(place.path()).or_typed()?;
     }
     Ok(())
 }
