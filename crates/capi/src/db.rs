@@ -118,17 +118,15 @@ impl Database {
         named: &[(&str, &Options)],
         opens: Opens<'_>,
     ) -> Res<Opened> {
-        options.places.check(path)?;
         named.iter().try_for_each(|(_, options)| options.places.check(path))?;
-        let default = named.iter().find(|(name, _)| *name == DEFAULT).map(|(_, options)| *options);
-        let table_dirs = TableDirs::new(path, options, default);
-        let (mut builder, mut notes) = builder_of(options, named, &table_dirs)?;
-        let there = match builder.list_column_families(path) {
+        let there = match options.builder_at(path)?.list_column_families(path) {
             Ok(names) => names,
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
         };
         check_names(options, path, &there, named, opens)?;
+        let table_dirs = table_dirs_of(options, path, named);
+        let (mut builder, mut notes) = builder_of(options, named, (&there, &table_dirs))?;
         let mut made: Vec<(&str, ColumnFamilyOptions)> = Vec::new();
         let mut ttl = Duration::ZERO;
         for (i, (name, options)) in named.iter().enumerate() {
@@ -143,15 +141,6 @@ impl Database {
             match there.iter().any(|there| there == name) {
                 true => builder = builder.column_family(name, family),
                 false => made.push((name, family)),
-            }
-        }
-        if !table_dirs.are_for_all() {
-            let left = there.iter().filter(|there| !named.iter().any(|(name, _)| there == name));
-            for name in left {
-                let mut settings = options.resolved()?.0;
-                settings.table_dirs = table_dirs.of(None);
-                builder =
-                    builder.column_family(name, ColumnFamilyOptions::new().settings(settings));
             }
         }
         let telling = options.logger.clone().map(|logger| Arc::new(Telling::new(logger)));
@@ -305,18 +294,31 @@ fn check_names(
     }
 }
 
+fn table_dirs_of(options: &Options, path: &Path, named: &[(&str, &Options)]) -> TableDirs {
+    let default = named.iter().find(|(name, _)| *name == DEFAULT);
+    TableDirs::new(path, &options.places, default.map(|(_, options)| &options.places))
+}
+
 /// What a database with these families is opened with: all have one memory budget, with room for the largest memtables,
 /// and one cache and one bound of memtables, those of the database's options or the first that a family is given.
 fn builder_of(
     options: &Options,
     named: &[(&str, &Options)],
-    table_dirs: &TableDirs,
+    (there, table_dirs): (&[String], &TableDirs),
 ) -> Res<(Builder, String)> {
     let mut budget = 0;
     for (_, options) in named {
         budget = budget.max(options.resolved()?.0.memory_budget);
     }
-    let (builder, notes) = options.builder_for(budget, table_dirs.of_default.clone())?;
+    let (mut builder, notes) = options.builder_for(budget, table_dirs.of_default.clone())?;
+    // Families that are not named are opened, too, to be read.
+    for name in there.iter().filter(|there| !named.iter().any(|(name, _)| there == name)) {
+        if !table_dirs.are_for_all() {
+            let mut settings = options.resolved()?.0;
+            settings.table_dirs = table_dirs.of(None);
+            builder = builder.column_family(name, ColumnFamilyOptions::new().settings(settings));
+        }
+    }
     let all = || [options].into_iter().chain(named.iter().map(|(_, options)| *options));
     let cache = all().map(|options| &options.cache).find_map(Caching::shared);
     let builder = cache.into_iter().fold(builder, Builder::shared_cache);

@@ -15,7 +15,7 @@ use lithify::{
 };
 
 use crate::kept::{Kept, keeps, rows};
-use crate::places::{Places, TableDirs};
+use crate::places::{DbPath, Places, TableDirs};
 use crate::raw::{Res, export, give};
 use crate::shared::{Cache, Env as EnvHandle, Logger, RateLimiter, WriteBuffers};
 use crate::table::{CuckooOptions, FifoOptions, TableOptions, UniversalOptions};
@@ -260,7 +260,7 @@ impl Options {
     /// As [`resolved`](Options::resolved).
     pub(crate) fn family(&self, table_dirs: &TableDirs) -> Res<(ColumnFamilyOptions, String)> {
         let (mut settings, notes) = self.resolved()?;
-        settings.table_dirs = table_dirs.of(Some(self));
+        settings.table_dirs = table_dirs.of(Some(&self.places));
         let mut family = ColumnFamilyOptions::new().settings(settings);
         let Parts { order, operator, filter, factory, prefixes } = self.parts.clone();
         if let Some(order) = order {
@@ -536,6 +536,16 @@ fn priority(o: &mut Options, pri: i32) {
 }
 
 export! {
+    fn rocksdb_options_set_db_paths(options: &mut Options, paths: many *const DbPath, n: usize) {
+        let paths = paths.handles(n, "db_paths")?.into_iter().map(|path| path.0.clone());
+        options.places.db_paths = paths.collect();
+        Ok(())
+    }
+    fn rocksdb_options_set_cf_paths(options: &mut Options, paths: many *const DbPath, n: usize) {
+        let paths = paths.handles(n, "cf_paths")?.into_iter().map(|path| path.0.clone());
+        options.places.cf_paths = paths.collect();
+        Ok(())
+    }
     fn rocksdb_options_create() -> *mut Options {
         Ok(give(Options::new()))
     }

@@ -4,18 +4,17 @@ use std::path::{Path, PathBuf};
 
 use lithify::{Error, TableDir};
 
-use crate::options::Options;
 use crate::raw::{Res, export, give};
 
 /// Directories that options name.
 #[derive(Clone, Default)]
 pub(crate) struct Places {
     /// That of logs, if it is given.
-    wal_dir: Option<PathBuf>,
+    pub(crate) wal_dir: Option<PathBuf>,
     /// Those of the tables of all families.
-    db_paths: Vec<TableDir>,
+    pub(crate) db_paths: Vec<TableDir>,
     /// Those of the tables of one.
-    cf_paths: Vec<TableDir>,
+    pub(crate) cf_paths: Vec<TableDir>,
 }
 
 impl Places {
@@ -48,19 +47,19 @@ pub(crate) struct TableDirs {
 
 impl TableDirs {
     /// As the options of the database in `path` say, and those of its default family, if there are some.
-    pub(crate) fn new(path: &Path, db: &Options, default: Option<&Options>) -> TableDirs {
-        let own = default.map(|options| &options.places.cf_paths).filter(|dirs| !dirs.is_empty());
-        let of_default = own.cloned().unwrap_or_else(|| db.places.of_default());
-        let others = match db.places.db_paths.is_empty() && !of_default.is_empty() {
+    pub(crate) fn new(path: &Path, db: &Places, default: Option<&Places>) -> TableDirs {
+        let own = default.map(|places| &places.cf_paths).filter(|dirs| !dirs.is_empty());
+        let of_default = own.cloned().unwrap_or_else(|| db.of_default());
+        let others = match db.db_paths.is_empty() && !of_default.is_empty() {
             // Those of the default family are not for all here.
             true => vec![TableDir { path: path.to_owned(), target_bytes: 0 }],
-            false => db.places.db_paths.clone(),
+            false => db.db_paths.clone(),
         };
         TableDirs { of_default, others }
     }
-    /// Those of a family with `options`; of one that was not named without.
-    pub(crate) fn of(&self, options: Option<&Options>) -> Vec<TableDir> {
-        let own = options.map(|options| &options.places.cf_paths).filter(|dirs| !dirs.is_empty());
+    /// Those of a family whose options name `places`; of one that was not named without.
+    pub(crate) fn of(&self, places: Option<&Places>) -> Vec<TableDir> {
+        let own = places.map(|places| &places.cf_paths).filter(|dirs| !dirs.is_empty());
         own.unwrap_or(&self.others).clone()
     }
     /// Whether a family that is not named has those of the default family.
@@ -80,7 +79,7 @@ pub(crate) fn is_same(a: &Path, b: &Path) -> bool {
 }
 
 /// `rocksdb_dbpath_t`.
-pub(crate) struct DbPath(TableDir);
+pub(crate) struct DbPath(pub(crate) TableDir);
 
 export! {
     fn rocksdb_dbpath_create(path: path, target_size: u64) -> *mut DbPath {
@@ -88,20 +87,6 @@ export! {
     }
     fn rocksdb_dbpath_destroy(path: own DbPath) {
         drop(path);
-        Ok(())
-    }
-    fn rocksdb_options_set_db_paths(options: &mut Options, paths: many *const DbPath, n: usize) {
-        let paths = paths.handles(n, "db_paths")?.into_iter().map(|path| path.0.clone());
-        options.places.db_paths = paths.collect();
-        Ok(())
-    }
-    fn rocksdb_options_set_cf_paths(options: &mut Options, paths: many *const DbPath, n: usize) {
-        let paths = paths.handles(n, "cf_paths")?.into_iter().map(|path| path.0.clone());
-        options.places.cf_paths = paths.collect();
-        Ok(())
-    }
-    fn rocksdb_options_set_wal_dir(options: &mut Options, dir: text) {
-        options.places.wal_dir = Some(dir).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         Ok(())
     }
 }

@@ -2,12 +2,14 @@
 //! each object makes the open that is given it fail.
 
 use std::ffi::{c_char, c_void};
+use std::path::PathBuf;
 
 use lithify::Error;
 
 use crate::callbacks::{CompareFn, CompareWithoutFn, Destructor, NameFn};
 use crate::db::{Database, Family};
 use crate::iter::Iter;
+use crate::options::Options;
 use crate::raw::{Res, export};
 use crate::small::{Compacts, WriteOpts};
 use crate::transactions::{Txn, TxnDb};
@@ -82,6 +84,10 @@ export! {
     ) {
         let _ = (writer, key, ts);
         no_timestamps()
+    }
+    fn rocksdb_options_set_wal_dir(options: &mut Options, dir: text) {
+        options.places.wal_dir = Some(dir).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        Ok(())
     }
     fn rocksdb_transactiondb_get_prepared_transactions(db: &TxnDb, n: out usize) -> *mut *mut Txn {
         let _ = db;
