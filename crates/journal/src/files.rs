@@ -24,8 +24,8 @@ pub enum FileName {
     OldEvents,
     /// `LOG`: what a program that speaks RocksDB's C interface opened the database with, for people.
     InfoLog,
-    /// `CLAIM`: what the directories that hold tables for this database know it by.
-    Claim,
+    /// `DEED`: what the directories that hold tables for this database know it by.
+    Deed,
     /// `OWNER`: in a directory that holds tables for a database elsewhere; which one that is.
     Owner,
     /// `MANIFEST-000005`.
@@ -54,7 +54,7 @@ impl FileName {
             "EVENTS" => FileName::Events,
             "EVENTS.old" => FileName::OldEvents,
             "LOG" => FileName::InfoLog,
-            "CLAIM" => FileName::Claim,
+            "DEED" => FileName::Deed,
             "OWNER" => FileName::Owner,
             _ => FileName::parse_numbered(name)?,
         };
@@ -91,7 +91,7 @@ impl FileName {
             | FileName::Events
             | FileName::OldEvents
             | FileName::InfoLog
-            | FileName::Claim
+            | FileName::Deed
             | FileName::Owner => None,
             FileName::Manifest(n)
             | FileName::Wal(n)
@@ -113,7 +113,7 @@ impl fmt::Display for FileName {
             FileName::Events => f.write_str("EVENTS"),
             FileName::OldEvents => f.write_str("EVENTS.old"),
             FileName::InfoLog => f.write_str("LOG"),
-            FileName::Claim => f.write_str("CLAIM"),
+            FileName::Deed => f.write_str("DEED"),
             FileName::Owner => f.write_str("OWNER"),
             FileName::Manifest(n) => write!(f, "MANIFEST-{n:06}"),
             FileName::Wal(n) => write!(f, "{n:06}.log"),
@@ -156,7 +156,7 @@ mod tests {
             "EVENTS",
             "EVENTS.old",
             "LOG",
-            "CLAIM",
+            "DEED",
             "OWNER",
             "MANIFEST-000005",
             "000012.log",

@@ -49,7 +49,7 @@ pub fn fate(file: FileName, live: &Live) -> Fate {
     let needed = match file {
         FileName::Current | FileName::Identity | FileName::Lock => true,
         FileName::Events | FileName::OldEvents | FileName::InfoLog => true,
-        FileName::Claim | FileName::Owner => true,
+        FileName::Deed | FileName::Owner => true,
         FileName::Manifest(n) => live.manifests.contains(&n),
         FileName::Wal(n) => live.logs.contains(&n),
         FileName::Table(n) | FileName::LevelDbTable(n) => live.tables.contains(&n),

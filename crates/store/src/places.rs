@@ -1,15 +1,15 @@
 //! The further directories of a database: which may be used, by whom, and where its tables are.
 //!
 //! ```text
-//!   /db   CLAIM  5f0c..           /fast  OWNER  5f0c.. id    its tables are here
-//!   /copy (a checkpoint of /db)   /fast  OWNER  5f0c.. id    refused: it has no CLAIM, or another one
+//!   /db   DEED  5f0c..           /fast  OWNER  5f0c.. id    its tables are here
+//!   /copy (a checkpoint of /db)   /fast  OWNER  5f0c.. id    refused: it has no DEED, or another one
 //! ```
 //!
-//! The first open for writing claims the directories: it draws a name, writes it to CLAIM at home, and then
-//! to OWNER in each of them. CLAIM also counts them, so that one that is not named is missed. A crash in between leaves some without OWNER; the next open goes on.
+//! The first open for writing takes the directories: it draws a name, writes it to DEED at home, and then
+//! to OWNER in each of them. DEED also counts them, so that one that is not named is missed. A crash in between leaves some without OWNER; the next open goes on.
 //!
 //! Keeps: a directory is used, and its orphans are deleted, only if its OWNER is this database. One without
-//! OWNER is claimed only if no database is in it, and no tables, but for those of the manifest that is
+//! OWNER is taken only if no database is in it, and no tables, but for those of the manifest that is
 //! being opened: it may be of RocksDB. All is looked at before the first byte is written.
 //! Leaves to others: which directory a new table goes to (`plan`, `compact`).
 
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use lithify_base::{CfId, Error, Result};
 use lithify_env::Random;
-use lithify_files::dir::{Claim, Dir, FileName, Listed, Owner, TableDir, fresh_identity};
+use lithify_files::dir::{Deed, Dir, FileName, Listed, Owner, TableDir, fresh_identity};
 use lithify_journal::manifest::{ManifestState, WireFile};
 
 /// Holds those of `wanted` that are there, so that tables of `home` are found in them, after a look at whose
@@ -47,7 +47,7 @@ pub fn attach(home: &Dir, wanted: &[PathBuf]) -> Result<()> {
 /// # Errors
 /// `InvalidArgument`, and nothing was changed, if one of them is another database's, or has tables that
 /// are not known to be of this one; Io.
-pub fn claim(
+pub fn own(
     home: &Dir,
     wanted: &[PathBuf],
     (db_id, named): (&str, &BTreeSet<u64>),
@@ -66,15 +66,15 @@ pub fn claim(
     }
     let added = wanted.iter().filter(|path| !is_known(home, path)).count();
     let dirs = home.places().len() + added;
-    let claim = match home.read_claim()? {
-        Some(claim) if claim.dirs >= dirs => claim.name,
+    let deed = match home.read_deed()? {
+        Some(deed) if deed.dirs >= dirs => deed.name,
         old => {
             let name = old.map_or_else(|| fresh_identity(random), |old| old.name);
-            home.write_claim(&Claim { name: name.clone(), dirs })?;
+            home.write_deed(&Deed { name: name.clone(), dirs })?;
             name
         }
     };
-    let owner = Owner { claim, db_id: db_id.to_owned() };
+    let owner = Owner { deed, db_id: db_id.to_owned() };
     for path in wanted {
         let place = home.place_at(path).create(denied)?;
         if place.read_owner()?.is_none() {
@@ -94,7 +94,7 @@ fn is_known(home: &Dir, path: &Path) -> bool {
 /// Refuses the directories of `wanted` in which a new database in `home` can't have tables.
 ///
 /// # Errors
-/// As [`claim`]. Those of another database are not attached.
+/// As [`own`]. Those of another database are not attached.
 pub fn check_new(home: &Dir, wanted: &[PathBuf]) -> Result<()> {
     if home.list_if_there()?.unwrap_or_default().iter().any(|e| e.file == Some(FileName::Owner)) {
         let what = "tables of another database are kept here; choose another directory";
@@ -113,7 +113,7 @@ fn check(home: &Dir, place: &Dir) -> Result<()> {
     let Some(listed) = place.list_if_there()? else { return Ok(()) };
     let refused = |what: String| Err(Error::invalid(what).in_file(place.path().display()));
     match place.read_owner()? {
-        Some(owner) if home.read_claim()?.is_some_and(|claim| claim.name == owner.claim) => Ok(()),
+        Some(owner) if home.read_deed()?.is_some_and(|deed| deed.name == owner.deed) => Ok(()),
         Some(owner) => refused(format!(
             "tables of another database are kept here, whose id is {}, or this one is a copy of it; name \
              another directory for tables, or remove this one if that database is gone",
@@ -131,8 +131,8 @@ fn check(home: &Dir, place: &Dir) -> Result<()> {
 
 /// A file that only the home of a database has.
 fn is_of_home(file: FileName) -> bool {
-    use FileName::{Claim, Current, Identity, Manifest, Options, Wal};
-    matches!(file, Claim | Current | Identity | Manifest(_) | Options(_) | Wal(_))
+    use FileName::{Current, Deed, Identity, Manifest, Options, Wal};
+    matches!(file, Deed | Current | Identity | Manifest(_) | Options(_) | Wal(_))
 }
 
 /// Refuses a directory without an owner that has tables, if none of `named` is found in it.

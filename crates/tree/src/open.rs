@@ -132,7 +132,7 @@ pub fn open(with: OpenOptions, path: &Path) -> Result<Opened> {
         Some(r) => Opening::existing(with, (env, files), dir, r)?,
         None => Opening::fresh(with, (env, files), dir)?,
     };
-    opening.resources.claim(&table_dirs, &tables_of(&opening.families), denied)?;
+    opening.resources.own(&table_dirs, &tables_of(&opening.families), denied)?;
     opening.replay()?;
     opening.start(lock)
 }

@@ -256,7 +256,7 @@ fn a_family_has_directories_of_its_own() {
     let builder = || builder().column_family("late", own("late"));
     let db = builder().open(ground.at("db")).unwrap();
     assert!(families(&db).map(|family| scan(&family).unwrap()) == content);
-    // What is not the database's can't be claimed at run time either.
+    // What is not the database's can't be taken at run time either.
     fs::create_dir(ground.at("strange")).unwrap();
     fs::write(ground.at("strange").join("000001.sst"), "strange").unwrap();
     let e = db.create_column_family("strange", own("strange")).unwrap_err();

@@ -4,10 +4,10 @@
 //! from elsewhere leads here. A table is looked for at home first and then in the others, in the order in
 //! which they were added: numbers are never used twice, so at most one of them has it.
 //!
-//! Two small files tell whose they are. CLAIM, at home, has a name that was drawn at random, and how many
+//! Two small files tell whose they are. DEED, at home, has a name that was drawn at random, and how many
 //! directories there were at most; OWNER, in each
 //! of the others, has the same name and the id of the database. The id alone would not do, because a
-//! checkpoint and a restored backup have the id of the database that they were made of, and no CLAIM.
+//! checkpoint and a restored backup have the id of the database that they were made of, and no DEED.
 //!
 //! Keeps: each is held as home is ([`Dir::hold`]), and its names are made durable by itself.
 //! Leaves to others: which tables go where (`plan`), and whether a directory may be used (`store`).
@@ -42,7 +42,7 @@ pub struct FoundTable {
 
 /// What further directories of a database know it by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct Deed {
     /// A name that no other has.
     pub name: String,
     /// Most of them that there were at once.
@@ -52,8 +52,8 @@ pub struct Claim {
 /// Who has tables in a directory besides the one whose home it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// The name in the owner's CLAIM.
-    pub claim: String,
+    /// The name in the owner's DEED.
+    pub deed: String,
     /// The owner's id.
     pub db_id: String,
 }
@@ -145,7 +145,7 @@ impl Dir {
     /// What is said of a table that a manifest names and that is nowhere.
     pub fn lost(&self, number: u64) -> Error {
         let path = self.path_of(FileName::Table(number));
-        let dirs = self.read_claim().ok().flatten().map_or(0, |claim| claim.dirs);
+        let dirs = self.read_deed().ok().flatten().map_or(0, |deed| deed.dirs);
         let elsewhere = self.places().len() < dirs;
         let error = match elsewhere {
             true => Error::invalid(
@@ -161,18 +161,18 @@ impl Dir {
     ///
     /// # Errors
     /// Corruption if that can't be read; Io.
-    pub fn read_claim(&self) -> Result<Option<Claim>> {
-        let Some(words) = self.read_words(FileName::Claim)? else { return Ok(None) };
+    pub fn read_deed(&self) -> Result<Option<Deed>> {
+        let Some(words) = self.read_words(FileName::Deed)? else { return Ok(None) };
         let dirs = words.get(1).and_then(|dirs| dirs.parse().ok()).unwrap_or(0);
-        Ok(Some(Claim { name: words[0].clone(), dirs }))
+        Ok(Some(Deed { name: words[0].clone(), dirs }))
     }
     /// Writes it, durably.
     ///
     /// # Errors
     /// Io.
-    pub fn write_claim(&self, claim: &Claim) -> Result<()> {
-        let text = format!("{} {}\n", claim.name, claim.dirs);
-        self.replace(FileName::Claim, FileName::Temp(0), text.as_bytes())
+    pub fn write_deed(&self, deed: &Deed) -> Result<()> {
+        let text = format!("{} {}\n", deed.name, deed.dirs);
+        self.replace(FileName::Deed, FileName::Temp(0), text.as_bytes())
     }
     /// Whose tables are in this directory; `None` if it was never used for those of another.
     ///
@@ -181,14 +181,14 @@ impl Dir {
     pub fn read_owner(&self) -> Result<Option<Owner>> {
         let Some(words) = self.read_words(FileName::Owner)? else { return Ok(None) };
         let db_id = words.get(1).cloned().unwrap_or_default();
-        Ok(Some(Owner { claim: words[0].clone(), db_id }))
+        Ok(Some(Owner { deed: words[0].clone(), db_id }))
     }
     /// Writes whose they are, durably.
     ///
     /// # Errors
     /// Io.
     pub fn write_owner(&self, owner: &Owner) -> Result<()> {
-        let text = format!("{} {}\n", owner.claim, owner.db_id);
+        let text = format!("{} {}\n", owner.deed, owner.db_id);
         self.replace(FileName::Owner, FileName::Temp(0), text.as_bytes())
     }
 

@@ -6,3 +6,4 @@ mod import;
 mod plans;
 mod shortage;
 mod sweeps;
+mod table_dirs;

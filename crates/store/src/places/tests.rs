@@ -24,9 +24,9 @@ fn paths(of: &[&str]) -> Vec<PathBuf> {
     of.iter().map(PathBuf::from).collect()
 }
 
-fn claimed(home: &Dir, wanted: &[&str], named: &[u64]) -> Result<()> {
+fn owned(home: &Dir, wanted: &[&str], named: &[u64]) -> Result<()> {
     let named = named.iter().copied().collect();
-    claim(home, &paths(wanted), (DB, &named), &mut Random::from_seed(7), 0)
+    own(home, &paths(wanted), (DB, &named), &mut Random::from_seed(7), 0)
 }
 
 fn names(fs: &FsRef, path: &str) -> Vec<String> {
@@ -59,36 +59,36 @@ fn dirs(of: &[&str]) -> Vec<TableDir> {
 }
 
 #[test]
-fn directories_are_claimed_once_and_known_again() {
+fn directories_are_taken_once_and_known_again() {
     let fs = fs();
     let db = home(&fs, "/db");
-    claimed(&db, &["/db"], &[]).unwrap();
-    assert!(db.read_claim().unwrap().is_none(), "home needs no claim");
-    claimed(&db, &["/fast", "/db", "/db/slow"], &[]).unwrap();
+    owned(&db, &["/db"], &[]).unwrap();
+    assert!(db.read_deed().unwrap().is_none(), "home needs no deed");
+    owned(&db, &["/fast", "/db", "/db/slow"], &[]).unwrap();
     assert_eq!(names(&fs, "/fast"), ["OWNER"]);
     assert_eq!(names(&fs, "/db/slow"), ["OWNER"]);
     assert_eq!(db.places().len(), 2);
     let owner = db.places()[0].read_owner().unwrap().unwrap();
-    let claim = Claim { name: owner.claim, dirs: 2 };
-    assert_eq!((Some(claim), &*owner.db_id), (db.read_claim().unwrap(), DB));
+    let deed = Deed { name: owner.deed, dirs: 2 };
+    assert_eq!((Some(deed), &*owner.db_id), (db.read_deed().unwrap(), DB));
     // Another handle, later, with one more.
     let again = Dir::new(fs.clone(), "/db");
     attach(&again, &paths(&["/fast", "/db", "/db/slow", "/more"])).unwrap();
-    assert_eq!(again.places().len(), 2, "one that is not there is made by the claim");
-    claimed(&again, &["/fast", "/db/slow", "/more"], &[]).unwrap();
-    assert_eq!((again.places().len(), again.read_claim().unwrap().unwrap().dirs), (3, 3));
+    assert_eq!(again.places().len(), 2, "one that is not there is made when it is taken");
+    owned(&again, &["/fast", "/db/slow", "/more"], &[]).unwrap();
+    assert_eq!((again.places().len(), again.read_deed().unwrap().unwrap().dirs), (3, 3));
 }
 
 #[test]
-fn a_claim_that_was_cut_short_is_gone_on_with() {
+fn taking_that_was_cut_short_is_gone_on_with() {
     let fs = fs();
     let db = home(&fs, "/db");
-    db.write_claim(&Claim { name: "the-claim".to_owned(), dirs: 2 }).unwrap();
+    db.write_deed(&Deed { name: "the-deed".to_owned(), dirs: 2 }).unwrap();
     let fast = Dir::new(fs.clone(), "/fast").create(0).unwrap();
     overwrite(&fast, FileName::Temp(0), b"the-cl");
-    claimed(&db, &["/fast", "/slow"], &[]).unwrap();
+    owned(&db, &["/fast", "/slow"], &[]).unwrap();
     for place in db.places() {
-        assert_eq!(place.read_owner().unwrap().unwrap().claim, "the-claim");
+        assert_eq!(place.read_owner().unwrap().unwrap().deed, "the-deed");
     }
 }
 
@@ -96,17 +96,17 @@ fn a_claim_that_was_cut_short_is_gone_on_with() {
 fn what_is_of_others_is_refused_and_nothing_is_changed() {
     let fs = fs();
     let other = home(&fs, "/other");
-    claimed(&other, &["/others"], &[]).unwrap();
+    owned(&other, &["/others"], &[]).unwrap();
     let strange = Dir::new(fs.clone(), "/strange").create(0).unwrap();
     Make::default().write(&strange, 5, &entries(3, 5), &[]).unwrap();
     let db = home(&fs, "/db");
     for (path, says) in [
-        ("/other", "there is a database here already: `CLAIM`"),
+        ("/other", "there is a database here already: `DEED`"),
         ("/others", "tables of another database are kept here, whose id is "),
         ("/strange", "there are tables here, such as `000005.sst`"),
     ] {
         let before = names(&fs, path);
-        refusal(claimed(&db, &["/new", path], &[4]), says);
+        refusal(owned(&db, &["/new", path], &[4]), says);
         match path {
             "/strange" => refusal(check_new(&db, &paths(&[path])), says),
             _ => refusal(attach(&db, &paths(&[path])), says),
@@ -120,10 +120,10 @@ fn what_is_of_others_is_refused_and_nothing_is_changed() {
 
 /// A copy has the id of its origin, and must not come near its tables.
 #[test]
-fn a_checkpoint_has_no_claim_on_the_tables_of_its_origin() {
+fn a_checkpoint_has_no_deed_to_the_tables_of_its_origin() {
     let fs = fs();
     let db = home(&fs, "/db");
-    claimed(&db, &["/fast"], &[]).unwrap();
+    owned(&db, &["/fast"], &[]).unwrap();
     Make::default().write(&db.places()[0], 5, &entries(30, 5), &[]).unwrap();
     Make::default().write(&db, 6, &entries(30, 6), &[]).unwrap();
     let copy = Checkpoint {
@@ -141,14 +141,14 @@ fn a_checkpoint_has_no_claim_on_the_tables_of_its_origin() {
     assert_eq!(files.map(|file| (file.number, file.place)).collect::<Vec<_>>(), [(5, 0), (6, 0)]);
     assert!(made.len_of(FileName::Table(5)).unwrap().is_some());
     refusal(attach(&made, &paths(&["/fast"])), "or this one is a copy of it");
-    refusal(claimed(&made, &["/fast"], &[5]), "or this one is a copy of it");
+    refusal(owned(&made, &["/fast"], &[5]), "or this one is a copy of it");
 }
 
 #[test]
 fn tables_are_located_and_what_is_lost_is_told() {
     let fs = fs();
     let db = home(&fs, "/db");
-    claimed(&db, &["/fast", "/slow"], &[]).unwrap();
+    owned(&db, &["/fast", "/slow"], &[]).unwrap();
     Make::default().write(&db.places()[0], 5, &entries(30, 5), &[]).unwrap();
     Make::default().write(&db.places()[1], 6, &entries(30, 6), &[]).unwrap();
     Make::default().write(&db, 7, &entries(30, 7), &[]).unwrap();
@@ -179,14 +179,14 @@ fn tables_are_located_and_what_is_lost_is_told() {
 }
 
 #[test]
-fn tables_of_rocksdb_are_a_reason_to_claim_their_directory() {
+fn tables_of_rocksdb_are_a_reason_to_take_their_directory() {
     let fs = fs();
     let db = home(&fs, "/db");
     let fast = Dir::new(fs.clone(), "/fast").create(0).unwrap();
     Make::default().write(&fast, 5, &entries(30, 5), &[]).unwrap();
     attach(&db, &paths(&["/fast"])).unwrap();
-    refusal(claimed(&db, &["/fast"], &[6]), "none is of this database");
-    claimed(&db, &["/fast"], &[5, 6]).unwrap();
+    refusal(owned(&db, &["/fast"], &[6]), "none is of this database");
+    owned(&db, &["/fast"], &[5, 6]).unwrap();
     assert!(fast.read_owner().unwrap().is_some());
 }
 
@@ -194,7 +194,7 @@ fn tables_of_rocksdb_are_a_reason_to_claim_their_directory() {
 fn orphans_go_from_every_directory_and_nothing_else_does() {
     let fs = fs();
     let db = home(&fs, "/db");
-    claimed(&db, &["/fast"], &[]).unwrap();
+    owned(&db, &["/fast"], &[]).unwrap();
     let fast = db.places().swap_remove(0);
     for dir in [&db, &fast] {
         let first = if dir.path() == db.path() { 10 } else { 20 };

@@ -137,7 +137,7 @@ impl Shell {
         }
         proportion::admit(self.families().len() + 1, &self.shared.db_settings.load())?;
         let dirs = places::union(std::iter::once(&settings.table_dirs[..]));
-        self.shared.resources.claim(&dirs, &BTreeSet::new(), denied_by(&settings))?;
+        self.shared.resources.own(&dirs, &BTreeSet::new(), denied_by(&settings))?;
         let cf = self.next_family()?;
         let log_number = held.log().wal_number;
         let edit = WireEdit {

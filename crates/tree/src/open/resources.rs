@@ -100,10 +100,10 @@ impl Resources {
     }
 
     /// Makes directories for tables the database's own, which has the tables `named`.
-    pub(crate) fn claim(&self, dirs: &[PathBuf], named: &BTreeSet<u64>, denied: u32) -> Result<()> {
-        let who = format!("claim of {}", shown_path(self.dir.path()));
+    pub(crate) fn own(&self, dirs: &[PathBuf], named: &BTreeSet<u64>, denied: u32) -> Result<()> {
+        let who = format!("deed of {}", shown_path(self.dir.path()));
         let mut random = Random::from_seed(self.env.rt.seed(&who));
-        places::claim(&self.dir, dirs, (&self.maker.db_id, named), &mut random, denied)
+        places::own(&self.dir, dirs, (&self.maker.db_id, named), &mut random, denied)
     }
 
     /// As [`NewLog::make`].

@@ -50,15 +50,15 @@ fn a_directory_is_known_by_any_of_its_spellings() {
 }
 
 #[test]
-fn a_claim_and_an_owner_are_one_line_each() {
+fn a_deed_and_an_owner_are_one_line_each() {
     let fs = MemFs::new();
     let (home, place) = (dir(&fs, "/db"), dir(&fs, "/fast"));
-    assert_eq!((home.read_claim().unwrap(), place.read_owner().unwrap()), (None, None));
-    let owner = Owner { claim: "c-1".to_owned(), db_id: "id-1".to_owned() };
-    let claim = Claim { name: owner.claim.clone(), dirs: 1 };
-    home.write_claim(&claim).unwrap();
+    assert_eq!((home.read_deed().unwrap(), place.read_owner().unwrap()), (None, None));
+    let owner = Owner { deed: "c-1".to_owned(), db_id: "id-1".to_owned() };
+    let deed = Deed { name: owner.deed.clone(), dirs: 1 };
+    home.write_deed(&deed).unwrap();
     place.write_owner(&owner).unwrap();
-    assert_eq!(home.read_claim().unwrap(), Some(claim));
+    assert_eq!(home.read_deed().unwrap(), Some(deed));
     assert_eq!(place.read_owner().unwrap(), Some(owner));
     place.replace(FileName::Owner, FileName::Temp(0), b" \n").unwrap();
     assert!(place.read_owner().unwrap_err().is_corruption());
