@@ -300,3 +300,87 @@ fn a_database_moves_into_directories() {
     assert!(left == 0, "{left} are still at home");
     assert!(scan(&db).unwrap() == content);
 }
+
+/// What RocksDB 7.8 left of a life with two `db_paths`, in a new place: level 0 in `fast`, level 1 in `large`,
+/// the last keys in the log.
+fn of_rocksdb() -> (Ground, Settings) {
+    let ground = Ground::new();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign/rocksdb-paths");
+    for dir in ["db", "fast", "large"] {
+        fs::create_dir(ground.at(dir)).unwrap();
+        for entry in fs::read_dir(from.join(dir)).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), ground.at(dir).join(entry.file_name())).unwrap();
+        }
+    }
+    let mut settings = tiny();
+    settings.dynamic_levels = false;
+    let dirs = [(ground.at("fast"), settings.level_base_bytes), (ground.at("large"), 0)];
+    (ground, settings.table_dirs(dirs))
+}
+
+fn is_of_rocksdb(content: &Content) {
+    let expected = (0..200).map(|i| (format!("key{i:05}").into(), format!("value {i}").into()));
+    assert!(*content == expected.collect());
+}
+
+#[test]
+fn directories_of_rocksdb_are_taken_over() {
+    let (ground, settings) = of_rocksdb();
+    let listed = || -> Vec<String> {
+        let names = |dir| {
+            let entries = fs::read_dir(ground.at(dir)).unwrap();
+            entries.map(move |entry| format!("{dir}/{}", entry.unwrap().file_name().display()))
+        };
+        let mut all: Vec<String> = ["db", "fast", "large"].into_iter().flat_map(names).collect();
+        all.sort();
+        all
+    };
+    let before = listed();
+    // Without its paths, or with one too few, it is refused as it is.
+    let one = tiny().table_dirs([(ground.at("fast"), 0)]);
+    for settings in [tiny(), one] {
+        let builder = || Builder::new(settings.clone());
+        let import = lithify::import::ImportOptions::default();
+        for e in [
+            builder().open_read_only(ground.at("db")).unwrap_err(),
+            builder().import(ground.at("db"), ground.at("new"), import, &mut |_| {}).unwrap_err(),
+            builder().open(ground.at("db")).unwrap_err(),
+        ] {
+            assert!(e.to_string().contains("is in directory number 1"), "{e}");
+            assert_eq!(e.kind(), ErrorKind::InvalidArgument, "{e}");
+        }
+    }
+    let left = |names: Vec<String>| -> Vec<String> {
+        names.into_iter().filter(|name| name != "db/LOCK").collect()
+    };
+    assert_eq!(left(listed()), before, "nothing was written");
+    let db = Builder::new(settings.clone()).open_read_only(ground.at("db")).unwrap();
+    is_of_rocksdb(&scan(&db).unwrap());
+    db.close().unwrap();
+    // Into a new directory, which has all tables.
+    let options = lithify::import::ImportOptions { verify: true, ..Default::default() };
+    let report = Builder::new(settings.clone())
+        .import(ground.at("db"), ground.at("new"), options, &mut |_| {})
+        .unwrap();
+    assert_eq!((report.tables, report.keys), (3, Some(200)));
+    let db = Db::open(ground.at("new"), tiny()).unwrap();
+    is_of_rocksdb(&scan(&db).unwrap());
+    db.close().unwrap();
+    assert_eq!(left(listed()), before);
+    // As it is.
+    let kept = ground.at("kept");
+    let e = Builder::new(settings.clone())
+        .import_in_place(ground.at("db"), Some(&kept), Default::default(), &mut |_| {})
+        .unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Unsupported, "{e}");
+    let db = Db::open(ground.at("db"), settings.clone()).unwrap();
+    is_of_rocksdb(&scan(&db).unwrap());
+    let of_level = ["fast", "large", "large", "large", "large", "large", "large"];
+    assert!(check_places(&db, &ground, of_level).len() == 2);
+    db.compact_range(None, None).unwrap();
+    check_places(&db, &ground, of_level);
+    db.close().unwrap();
+    let db = Db::open(ground.at("db"), settings).unwrap();
+    is_of_rocksdb(&scan(&db).unwrap());
+}
