@@ -33,7 +33,7 @@ use lithify_journal::files::{current_content, parse_current};
 mod places;
 mod sparse;
 
-pub use places::{Deed, FoundTable, Owner, TableDir};
+pub use places::{Deed, FoundTable, NAME_DIRS, Owner, TableDir};
 pub use sparse::{Allowance, Sparse};
 
 /// Largest CURRENT or IDENTITY that is read: both are one short line.

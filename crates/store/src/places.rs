@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use lithify_base::{CfId, Error, Result};
 use lithify_env::Random;
-use lithify_files::dir::{Deed, Dir, FileName, Listed, Owner, TableDir, fresh_identity};
+use lithify_files::dir::{Deed, Dir, FileName, Listed, NAME_DIRS, Owner, TableDir, fresh_identity};
 use lithify_journal::manifest::{ManifestState, WireFile};
 
 /// Holds those of `wanted` that are there, so that tables of `home` are found in them, after a look at whose
@@ -199,8 +199,7 @@ fn lost(home: &Dir, file: &WireFile, (family, dirs): (&str, usize)) -> Error {
     let what = match usize::from(file.place) {
         place if place >= dirs.max(1) => Error::invalid(format!(
             "table {number:06} of column family `{family}` is in directory number {place} of those that it \
-             had for tables, counted from 0, and {dirs} were named; name them as they were (table_dirs; \
-             db_paths and cf_paths of RocksDB)"
+             had for tables, counted from 0, and {dirs} were named; {NAME_DIRS}"
         )),
         _ => match home.lost(number) {
             e if !e.is_corruption() => return e,

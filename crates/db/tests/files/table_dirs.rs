@@ -155,9 +155,9 @@ fn directories_that_are_missing_or_anothers_are_refused() {
             assert!(e.to_string().contains(says), "{e}");
         }
     };
-    refused(&tiny(), "db", "table_dirs; db_paths and cf_paths of RocksDB");
+    refused(&tiny(), "db", "db_paths and cf_paths of RocksDB");
     let some = tiny().table_dirs([(ground.at("fast"), 0)]);
-    refused(&some, "db", "table_dirs; db_paths and cf_paths of RocksDB");
+    refused(&some, "db", "db_paths and cf_paths of RocksDB");
     // The same ones in another order are as good.
     let mut turned = ground.settings();
     turned.table_dirs.reverse();

@@ -19,6 +19,10 @@ use lithify_env::OpenOpts;
 
 use super::{Dir, FileName, FileRef, LINE_MAX, OrTyped};
 
+/// What to do where a table is in a directory that was not named.
+pub const NAME_DIRS: &str = "name them as they were (table_dirs, --table-dir of the command line, db_paths \
+                             and cf_paths of RocksDB)";
+
 /// A directory for tables, and how many bytes of them it is to hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableDir {
@@ -148,10 +152,10 @@ impl Dir {
         let dirs = self.read_deed().ok().flatten().map_or(0, |deed| deed.dirs);
         let elsewhere = self.places().len() < dirs;
         let error = match elsewhere {
-            true => Error::invalid(
+            true => Error::invalid(format!(
                 "the table is in none of the directories that were named, and the database had more of \
-                 them; name them as they were (table_dirs; db_paths and cf_paths of RocksDB)",
-            ),
+                 them; {NAME_DIRS}"
+            )),
             false => Error::corruption("the table is missing"),
         };
         error.in_file(path.display())
