@@ -1,11 +1,14 @@
 //! Directories for tables, as a command line names them.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use lithify::{Builder, ColumnFamilyOptions, Settings, TableDir};
 use lithify_bench::parse_bytes;
+use lithify_files::Dir;
+use lithify_store::places;
+use lithify_watch::tree::dir_of;
 
 use crate::failure::usage_with;
 
@@ -30,6 +33,13 @@ impl TableDirArg {
         let names = self.table_dir.iter().filter_map(|text| family_of(text).0);
         let others = names.filter(|name| *name != "default");
         others.map(|name| Ok((name.to_owned(), self.of(name)?))).collect()
+    }
+    /// The directory of a database with all of them that are there.
+    pub(crate) fn attached(&self, dir: &Path) -> Result<Dir> {
+        let place = dir_of(dir)?;
+        let all = self.table_dir.iter().map(|text| Ok(parsed(family_of(text).1)?.path));
+        places::attach(&place, &all.collect::<Result<Vec<_>>>()?)?;
+        Ok(place)
     }
     /// A builder that knows them all, for those who only look at tables.
     pub(crate) fn builder(&self) -> Result<Builder> {

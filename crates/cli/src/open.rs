@@ -83,7 +83,7 @@ pub(crate) struct OperatorArg {
     #[arg(long, value_name = "[FAMILY=]NAME")]
     merge_operator: Vec<String>,
     #[command(flatten)]
-    dirs: TableDirArg,
+    pub(crate) dirs: TableDirArg,
 }
 
 impl OperatorArg {
