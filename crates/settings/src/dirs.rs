@@ -24,22 +24,13 @@ impl Settings {
     /// this database alone from then on: the file OWNER in it says so.
     ///
     /// ```
-    /// # fn main() -> lithify::Result<()> {
-    /// # let dir = std::env::temp_dir().join(format!("lithify-doc-dirs-{}", std::process::id()));
-    /// use lithify::{Db, Settings};
-    ///
-    /// let settings = Settings::default().table_dirs([
-    ///     (dir.join("fast"), 10 << 30), // levels 0 to 2: 256 MiB, 256 MiB and 2.5 GiB
-    ///     (dir.join("large"), 0),       // all others
+    /// # use lithify_settings as lithify;
+    /// let settings = lithify::Settings::default().table_dirs([
+    ///     ("/fast/shop", 10 << 30), // levels 0 to 2: 256 MiB, 256 MiB and 2.5 GiB
+    ///     ("/large/shop", 0),       // all others
     /// ]);
-    /// let db = Db::open(dir.join("db"), settings)?;
-    /// db.put("apple", "red")?;
-    /// db.flush()?;
-    /// assert!(dir.join("fast").read_dir().unwrap().count() > 1);
-    /// # db.close()?;
-    /// # std::fs::remove_dir_all(&dir).ok();
-    /// # Ok(())
-    /// # }
+    /// settings.check()?;
+    /// # Ok::<(), lithify_base::Error>(())
     /// ```
     #[must_use]
     pub fn table_dirs<P: Into<PathBuf>>(
