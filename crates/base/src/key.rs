@@ -98,7 +98,8 @@ pub fn unknown_kind(kind: u8) -> Error {
 /// The feature of RocksDB to which an entry kind belongs that this version lacks.
 pub fn feature_of(kind: u8) -> Option<&'static str> {
     match kind {
-        0x9..=0xC | 0x12 | 0x13 | 0x15 => Some("two-phase commit"),
+        0x9..=0xC => Some("two-phase commit"),
+        0x12 | 0x13 | 0x15 => Some("two-phase commit that writes before it commits"),
         0x10 | 0x11 => Some("blob files"),
         0x14 | 0x18 | 0x19 => Some("user-defined timestamps or preferred sequence numbers"),
         0x16 | 0x17 => Some("wide columns"),

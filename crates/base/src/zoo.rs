@@ -162,6 +162,11 @@ bugs! {
     63 InputsUnweighed,
     /// An engine that was disproved is given further parts.
     64 LiarRouted,
+    /// A flush lets go of the log that holds what a transaction prepared.
+    65 PreparedLogGone,
+    /// The log that holds what a transaction prepared goes as soon as the transaction is over, though a crash may
+    /// take away how it ended.
+    66 EndForgotten,
 }
 
 impl Bug {

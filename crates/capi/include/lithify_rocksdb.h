@@ -678,7 +678,7 @@ void rocksdb_transaction_options_set_lock_timeout(rocksdb_transaction_options_t*
 void rocksdb_transaction_options_set_max_write_batch_size(rocksdb_transaction_options_t*, size_t); /* noted */
 void rocksdb_transaction_options_set_set_snapshot(rocksdb_transaction_options_t*, unsigned char);
 void rocksdb_transaction_options_set_skip_prepare(rocksdb_transaction_options_t*, unsigned char);
-void rocksdb_transaction_prepare(rocksdb_transaction_t*, char**); /* refused */
+void rocksdb_transaction_prepare(rocksdb_transaction_t*, char**);
 void rocksdb_transaction_put(rocksdb_transaction_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_transaction_put_cf(rocksdb_transaction_t*, rocksdb_column_family_handle_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_transaction_rollback(rocksdb_transaction_t*, char**);

@@ -12,7 +12,6 @@ use crate::iter::Iter;
 use crate::options::Options;
 use crate::raw::{Res, export};
 use crate::small::{Compacts, WriteOpts};
-use crate::transactions::{Txn, TxnDb};
 
 fn no_timestamps<T>() -> Res<T> {
     Err(Error::unsupported("timestamps of users: there are none here; put the time into the key"))
@@ -88,10 +87,5 @@ export! {
     fn rocksdb_options_set_wal_dir(options: &mut Options, dir: text) {
         options.places.wal_dir = Some(dir).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         Ok(())
-    }
-    fn rocksdb_transactiondb_get_prepared_transactions(db: &TxnDb, n: out usize) -> *mut *mut Txn {
-        let _ = db;
-        n.set(0);
-        Ok(std::ptr::null_mut())
     }
 }

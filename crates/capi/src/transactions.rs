@@ -3,7 +3,7 @@
 //!
 //! Keeps: reads of a transaction are of what was committed last, or of the snapshot in the read options, as
 //! RocksDB's are; the transaction's own snapshot is what its claims are held against.
-//! Leaves to others: two-phase commit, which is refused.
+//! Where the last handle of a prepared transaction goes, the database keeps it, and gives a new one if asked.
 
 use std::ffi::c_char;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::iter::Iter;
 use crate::kept::{Kept, keeps, rows};
 use crate::options::Options;
 use crate::points::{Answers, Found, copied, keys_of, pinned};
-use crate::raw::{Many, Outs, Res, SnapshotHandle, c_bytes, export, give};
+use crate::raw::{Many, Outs, Res, SnapshotHandle, c_array, c_bytes, export, give};
 use crate::small::{Flushes, Reads, WriteOpts};
 use crate::users::{Named, Names};
 
@@ -293,8 +293,62 @@ fn int_property(db: &TxnDb, name: &str, value: &Outs<u64>) -> i32 {
     })
 }
 
-fn no_prepare() -> Error {
-    Error::unsupported("two-phase commit: transactions are not prepared; commit them in one step")
+impl TxnDb {
+    /// A handle for a prepared transaction that had none.
+    fn prepared(&self, inner: Transaction) -> Res<Txn> {
+        let name = inner.name().unwrap_or_default().to_vec();
+        Ok(Txn {
+            inner: Some(inner),
+            of: self.base.clone(),
+            named: Some(self.names.take(&name)?),
+            name,
+            names: Some(self.names.clone()),
+            prepares: true,
+        })
+    }
+}
+
+impl Txn {
+    fn commit(&mut self) -> Res<()> {
+        let inner = self.open()?;
+        let prepared = inner.name().map(<[u8]>::to_vec);
+        if self.prepares && prepared.is_none() {
+            let what = "the transaction is not prepared, and its options want that first";
+            return Err(Error::invalid(what));
+        }
+        let ended = self.inner.take().ok_or_else(over)?.commit();
+        match (&ended, prepared) {
+            // It is as it was.
+            (Err(_), Some(name)) => {
+                let all = self.of.db.prepared_transactions()?;
+                self.inner = all.into_iter().find(|one| one.name() == Some(&name[..]));
+            }
+            _ => self.named = None,
+        }
+        ended
+    }
+    fn rollback(&mut self) -> Res<()> {
+        // A failed commit has undone everything already.
+        let Some(inner) = &mut self.inner else { return Ok(()) };
+        let was_prepared = inner.name().is_some();
+        inner.rollback()?;
+        if was_prepared {
+            self.named = None;
+        }
+        Ok(())
+    }
+    fn prepare(&mut self) -> Res<()> {
+        if self.names.is_none() {
+            return Err(Error::invalid(
+                "Two phase commit not supported for optimistic transactions.",
+            ));
+        }
+        if self.name.is_empty() {
+            return Err(Error::invalid("Cannot prepare a transaction that has not been named."));
+        }
+        let inner = self.inner.as_mut().ok_or_else(over)?;
+        inner.prepare(&self.name)
+    }
 }
 
 export! {
@@ -479,18 +533,10 @@ export! {
         Ok(())
     }
     fn rocksdb_transaction_commit(txn: &mut Txn, errptr) {
-        if txn.prepares && txn.inner.is_some() {
-            return Err(Error::invalid("the transaction is not prepared, and its options want that first"));
-        }
-        txn.named = None;
-        txn.inner.take().ok_or_else(over)?.commit()
+        txn.commit()
     }
     fn rocksdb_transaction_rollback(txn: &mut Txn, errptr) {
-        // A failed commit has undone everything already.
-        if let Some(inner) = &mut txn.inner {
-            inner.rollback();
-        }
-        Ok(())
+        txn.rollback()
     }
     fn rocksdb_transaction_set_savepoint(txn: &mut Txn) {
         txn.open_mut()?.set_savepoint();
@@ -518,14 +564,19 @@ export! {
         len.set(txn.name.len());
         Ok(c_bytes(&txn.name))
     }
-    fn rocksdb_transaction_prepare(txn: &Txn, errptr) {
-        match &txn.names {
-            None => Err(Error::invalid("Two phase commit not supported for optimistic transactions.")),
-            Some(_) if txn.name.is_empty() => {
-                Err(Error::invalid("Cannot prepare a transaction that has not been named."))
-            }
-            Some(_) => Err(no_prepare()),
+    fn rocksdb_transaction_prepare(txn: &mut Txn, errptr) {
+        txn.prepare()
+    }
+    fn rocksdb_transactiondb_get_prepared_transactions(db: &TxnDb, n: out usize) -> *mut *mut Txn {
+        n.set(0);
+        let all = db.base.db.prepared_transactions()?;
+        let all: Res<Vec<Txn>> = all.into_iter().map(|inner| db.prepared(inner)).collect();
+        let all = all?;
+        if all.is_empty() {
+            return Ok(std::ptr::null_mut());
         }
+        n.set(all.len());
+        Ok(c_array(all.into_iter().map(give)))
     }
     fn rocksdb_transaction_get_snapshot(txn: &Txn) -> *mut SnapshotHandle {
         Ok(SnapshotHandle::shown(txn.open()?.snapshot()))

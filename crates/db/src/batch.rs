@@ -140,15 +140,17 @@ impl WriteBatch {
     }
     /// The entries in the order in which they were added, notes included.
     pub fn entries(&self) -> impl Iterator<Item = BatchEntry<'_>> {
-        self.inner.view().iter_all().map(|op| match op {
-            Op::LogData(note) => BatchEntry::LogData(note),
-            Op::Write(op) => match op.kind {
+        self.inner.view().iter_all().filter_map(|op| match op {
+            Op::LogData(note) => Some(BatchEntry::LogData(note)),
+            // Marks are the log's.
+            Op::Mark(_) => None,
+            Op::Write(op) => Some(match op.kind {
                 Kind::Delete => BatchEntry::Delete(op.cf.0, op.key),
                 Kind::SingleDelete => BatchEntry::SingleDelete(op.cf.0, op.key),
                 Kind::Merge => BatchEntry::Merge(op.cf.0, op.key, op.value),
                 Kind::RangeDelete => BatchEntry::DeleteRange(op.cf.0, op.key, op.value),
                 Kind::Value => BatchEntry::Put(op.cf.0, op.key, op.value),
-            },
+            }),
         })
     }
     /// Marks a point to which [`rollback_to_savepoint`](WriteBatch::rollback_to_savepoint) returns.

@@ -36,7 +36,7 @@ pub(crate) struct Owned {
 #[doc(hidden)] // how the parts of this crate meet
 impl From<Opened> for Db {
     fn from(opened: Opened) -> Db {
-        let owned = Owned { locks: Locks::default(), _closer: opened.closer };
+        let owned = Owned { locks: Locks::of(&opened.shell), _closer: opened.closer };
         Db { shell: opened.shell, owned: Arc::new(owned) }
     }
 }

@@ -4,13 +4,13 @@
 
 use lithify_base::{Kind, Result};
 use lithify_layers::TransactionOptions;
-use lithify_tree::{DbIter, Entries, KeyBounds, ReadOptions, Snapshot, Value};
+use lithify_tree::{DbIter, Entries, KeyBounds, ReadOptions, Snapshot, Value, WriteOptions};
 
 use crate::db::Db;
 use crate::families::ColumnFamily;
 
 impl Db {
-    /// Begins a transaction. Dropping it rolls it back. Its reads and writes are of this handle's
+    /// Begins a transaction. Dropping it rolls it back unless it is prepared. Its reads and writes are of this handle's
     /// column family, and of others with [`get_cf`](Transaction::get_cf),
     /// [`put_cf`](Transaction::put_cf) and their like.
     ///
@@ -19,6 +19,16 @@ impl Db {
     /// told of every write.
     pub fn begin_transaction(&self, options: TransactionOptions) -> Transaction {
         Transaction(lithify_layers::Transaction::begin(self.clone(), options))
+    }
+    /// The transactions that are [prepared](Transaction::prepare) and that no handle stands for: those that were when
+    /// the database was last closed, or its process ended, and those whose handle was dropped. They hold their
+    /// locks from the open on. Each is handed out once; dropped again, it can be asked for again.
+    ///
+    /// # Errors
+    /// `LimitExceeded` if there is no memory for what one would write.
+    pub fn prepared_transactions(&self) -> Result<Vec<Transaction>> {
+        let all = lithify_layers::prepared_transactions(self)?;
+        Ok(all.into_iter().map(Transaction).collect())
     }
 }
 
@@ -190,13 +200,66 @@ impl Transaction {
     pub fn pop_savepoint(&mut self) -> Result<()> {
         self.0.pop_savepoint()
     }
+    /// Prepares a pessimistic transaction under `name`, of 1 to 512 bytes: all that it would write goes into the
+    /// log, and from then on it can only be committed or rolled back. It survives this handle, a close and a crash as
+    /// a write of its [durability](TransactionOptions::write) does, at least as one that is buffered:
+    /// [`Db::prepared_transactions`] has it again. So one decision can be made over several databases: prepare in
+    /// each, then commit in all or roll back in all.
+    ///
+    /// Until it is over its locks are held, no log from its own on is deleted, and a log that fails is not
+    /// replaced by tables: the database is read-only then until it is opened again. Copies of the database have what
+    /// is prepared as prepared. A commit writes all of it into the log once more.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-prepare-{}", std::process::id()));
+    /// use lithify::{Db, Settings, TransactionOptions};
+    ///
+    /// let db = Db::open(&dir, Settings::default())?;
+    /// let mut txn = db.begin_transaction(TransactionOptions::pessimistic());
+    /// txn.put(b"stock", b"1")?;
+    /// txn.prepare(b"order-17")?;
+    /// drop(txn);
+    /// db.close()?;
+    ///
+    /// let db = Db::open(&dir, Settings::default())?;
+    /// assert!(db.get(b"stock")?.is_none());
+    /// for txn in db.prepared_transactions()? {
+    ///     assert_eq!(txn.name(), Some(&b"order-17"[..]));
+    ///     txn.commit()?; // as was decided elsewhere
+    /// }
+    /// assert_eq!(db.get(b"stock")?.as_deref(), Some(&b"1"[..]));
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it is optimistic or prepared already, or another one has the name; else as
+    /// [`Db::write_opt`]. It is not prepared then.
+    pub fn prepare(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
+        self.0.prepare(name.as_ref())
+    }
+    /// Sets the [options](TransactionOptions::write) of the writes to come: of what prepares, commits or rolls it
+    /// back. One of [`Db::prepared_transactions`] has the database's.
+    pub fn set_write_options(&mut self, options: WriteOptions) {
+        self.0.set_write_options(options);
+    }
+    /// The name that it is prepared under, if it is.
+    pub fn name(&self) -> Option<&[u8]> {
+        self.0.name()
+    }
     /// Undoes everything: writes, claims and savepoints. The snapshot stays, and the transaction can
     /// be used again.
-    pub fn rollback(&mut self) {
-        self.0.rollback();
+    ///
+    /// # Errors
+    /// As [`Db::write_opt`] if it is prepared, and it stays so; none else.
+    pub fn rollback(&mut self) -> Result<()> {
+        self.0.rollback()
     }
     /// Writes all of it at once, to all families. Whatever comes of it, the transaction is over and
-    /// its locks are free.
+    /// its locks are free, but for one that is prepared and could not be written: that stays prepared.
     ///
     /// # Errors
     /// `Busy` if an optimistic transaction relies on a key that was written meanwhile: nothing was

@@ -150,7 +150,7 @@ impl Updates {
     }
 
     fn take(&mut self, batch: &LoggedBatch<'_>) -> Result<()> {
-        let taken = Batch::from_encoded(&batch.record.payload)?;
+        let taken = Batch::of_logged(&batch.view()?, &batch.record.payload)?;
         self.ahead.push_back((batch.first_seq, taken));
         Ok(())
     }

@@ -5,7 +5,7 @@ use lithify_journal::manifest::{WireEdit, read_manifest};
 use lithify_journal::wal::record::BLOCK_SIZE;
 use lithify_journal::wal::{
     BatchBuilder, BatchView, Found, Op, Predecessor, Promise, RecordReader, RecordWriter, Seal,
-    SeqRule, Verdict, WalWalk,
+    Sections, SeqRule, Verdict, WalWalk,
 };
 use lithify_store::manifest::{family_version, translate};
 
@@ -85,22 +85,36 @@ pub(super) fn batch(bytes: &[u8]) {
         assert!(BatchBuilder::from_bytes(bytes.to_vec()).is_err());
         return;
     };
+    if view.is_marked() {
+        return marked(&view);
+    }
     let mut built = BatchBuilder::new();
     for op in view.iter_all() {
         match op {
             Op::LogData(note) => built.log_data(note),
-            Op::Write(op) => match op.kind {
-                lithify_base::Kind::Value => built.put(op.cf, op.key, op.value),
-                lithify_base::Kind::Delete => built.delete(op.cf, op.key),
-                lithify_base::Kind::SingleDelete => built.single_delete(op.cf, op.key),
-                lithify_base::Kind::Merge => built.merge(op.cf, op.key, op.value),
-                lithify_base::Kind::RangeDelete => built.delete_range(op.cf, op.key, op.value),
-            },
+            Op::Write(op) => built.add(&op),
+            Op::Mark(_) => unreachable!("it has none"),
         }
     }
     assert_eq!(built.count(), view.count());
     let again = BatchView::parse(built.as_bytes()).expect("what is built is sound");
     assert!(again.iter_all().eq(view.iter_all()), "a batch means what it says");
+}
+
+/// A batch with marks of two-phase commit: what takes effect with it is as sound.
+fn marked(view: &BatchView<'_>) {
+    let mut sections = Sections::default();
+    let effect = sections.take(view).expect("there is memory").expect("it has marks");
+    let again = BatchView::parse(effect.as_bytes()).expect("what takes effect is sound");
+    assert!(!again.is_marked() && again.count() >= view.count());
+    let plain = BatchBuilder::without_marks(view).expect("there is memory");
+    assert!(plain.view().iter().eq(view.iter()), "marks are no entries");
+    for (name, open) in sections.into_open() {
+        let section = BatchBuilder::section(&open, &name).expect("there is memory");
+        let mut once_more = Sections::default();
+        once_more.take(&section.view()).expect("there is memory");
+        assert_eq!(once_more.into_open(), [(name, open)].into(), "a section stays what it is");
+    }
 }
 
 /// A manifest whose records have right sums: the input is edits, each with its length; and the

@@ -11,4 +11,4 @@ mod txn;
 
 pub use store::Store;
 pub use ttl::{TtlDb, TtlEntries, TtlIter, open_with_times};
-pub use txn::{Concurrency, Locks, Transaction, TransactionOptions};
+pub use txn::{Concurrency, Locks, Transaction, TransactionOptions, prepared_transactions};

@@ -305,7 +305,15 @@ fn copy(found: Survey, env: &Env, source: &Dir) -> Result<Checkpoint> {
     state.db_id = Some(db_id.clone());
     let manifest = state.next_file;
     state.next_file += 1;
-    Ok(Checkpoint { state, manifest, logs: found.logs, options: None, db_id, unsynced: true })
+    Ok(Checkpoint {
+        state,
+        manifest,
+        logs: found.logs,
+        sections: None,
+        options: None,
+        db_id,
+        unsynced: true,
+    })
 }
 
 /// Compares two directories key by key; how many keys there are.

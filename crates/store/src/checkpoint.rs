@@ -10,7 +10,7 @@
 //! Leaves to others: keeping the files alive meanwhile, and writing out the logs before.
 
 use lithify_base::Result;
-use lithify_env::OpenOpts;
+use lithify_env::{OpenOpts, write_all_at};
 use lithify_files::dir::{Dir, FileName, OrTyped};
 use lithify_journal::manifest::ManifestState;
 
@@ -29,12 +29,24 @@ pub struct Checkpoint {
     pub manifest: u64,
     /// Logs to copy, with the number of bytes of each that count; one of 0 bytes need not exist, and is made.
     pub logs: Vec<(u64, u64)>,
+    /// A log to make, with its content: what is prepared.
+    pub sections: Option<(u64, Vec<u8>)>,
     /// The options file to copy, if there is one.
     pub options: Option<u64>,
     /// The database id.
     pub db_id: String,
     /// The tables may never have been synced: someone copied them here. Ours always were.
     pub unsynced: bool,
+}
+
+/// Makes log `number` with this content, durable once the directory is synced.
+///
+/// # Errors
+/// Io and NoSpace.
+pub fn write_log(dir: &Dir, number: u64, content: &[u8]) -> Result<()> {
+    let log = dir.create_file(FileName::Wal(number), OpenOpts::write())?;
+    write_all_at(&*log, content, 0).or_typed()?;
+    log.sync_all().or_typed()
 }
 
 impl Checkpoint {
@@ -67,6 +79,9 @@ impl Checkpoint {
                 0 => to.create_file(name, OpenOpts::write())?.sync_all().or_typed()?,
                 bytes => copy(from, to, name, Some(bytes))?,
             }
+        }
+        if let Some((number, bytes)) = &self.sections {
+            write_log(to, *number, bytes)?;
         }
         if let Some(number) = self.options {
             copy(from, to, FileName::Options(number), None)?;

@@ -34,10 +34,11 @@ use lithify_env::{Class, Env, LockGuard, Random};
 use lithify_files::dir::{self, Dir};
 use lithify_files::wal::{self, OnRot};
 use lithify_journal::manifest::FamilyState;
-use lithify_journal::wal::BatchBuilder;
 use lithify_journal::wal::tail::LoggedBatch;
+use lithify_journal::wal::{BatchBuilder, Sections};
 use lithify_lsm::{Edit, Version};
 use lithify_memtable::MemWriter;
+use lithify_store::checkpoint::write_log;
 use lithify_store::janitor::{self, Live};
 use lithify_store::manifest::{self, ManifestLog, Recovered};
 use lithify_store::{numbers, places};
@@ -48,6 +49,7 @@ use crate::settings::Settings;
 use crate::shared::{Parts, Shared};
 use crate::shell::Shell;
 use crate::write::log::Log;
+use lithify_files::wal::Prepared;
 use lithify_reports::listener::Listeners;
 use lithify_views::names::{DEFAULT_CF, DEFAULT_NAME};
 use lithify_views::operands::{self, Foreign};
@@ -86,6 +88,8 @@ struct Opening {
     families: Vec<Family>,
     last_seq: Seq,
     max_cf: u32,
+    /// Transactions that are prepared.
+    prepared: Prepared,
     /// Numbers of the logs that families may need.
     logs: Range<u64>,
     known_logs: BTreeMap<u64, Option<u64>>,
@@ -225,6 +229,7 @@ impl Opening {
             listeners: Listeners::new(with.listeners),
             families,
             last_seq: state.last_seq,
+            prepared: Prepared::default(),
             max_cf: state.max_cf,
             logs: state.logs(),
             known_logs: state.wals,
@@ -257,6 +262,7 @@ impl Opening {
             families: vec![Family { components, ..family }],
             settings,
             last_seq: 0,
+            prepared: Prepared::default(),
             max_cf: 0,
             logs: 0..0,
             known_logs: BTreeMap::new(),
@@ -275,8 +281,12 @@ impl Opening {
             family.mems.push(family.new_memtable(arenas, expected)?);
         }
         let mut replay = Replay { families: &mut self.families, log: 0 };
+        let (mut sections, mut last) = (Sections::default(), 0);
         let visit = |log: u64, batch: &LoggedBatch<'_>| {
-            let batch = batch.view()?;
+            let logged = batch.view()?;
+            let effect = sections.take(&logged)?;
+            let batch = effect.as_ref().map_or(logged, BatchBuilder::view);
+            last = batch.sequence() + u64::from(batch.count());
             replay.log = log;
             replay.check(&batch)?;
             replay.reserve(&batch)?;
@@ -285,7 +295,10 @@ impl Opening {
         };
         let (dir, logs) = (&self.resources.dir, self.logs.clone());
         let replayed = wal::replay(dir, logs, &self.known_logs, OnRot::Refuse, visit)?;
-        self.last_seq = self.last_seq.max(replayed.last_seq);
+        self.last_seq = self.last_seq.max(replayed.last_seq).max(last.saturating_sub(1));
+        for (name, of) in sections.into_open() {
+            self.prepared.begin(&name, 0, BatchBuilder::section(&of, &name)?);
+        }
         Ok(())
     }
 
@@ -316,6 +329,7 @@ impl Opening {
             resources: self.resources,
             max_cf: self.max_cf,
             log: Box::new(log),
+            prepared: self.prepared,
             manifest: manifest.map(Box::new),
             lock,
         })
@@ -347,6 +361,15 @@ impl Opening {
         numbers::check_seqs(last).map_err(|e| e.in_file(shown_path(self.resources.dir.path())))
     }
 
+    /// Writes what is prepared into a log of its own; the number and bytes of that, if anything is.
+    fn log_prepared(&self) -> Result<Option<(u64, u64)>> {
+        let Some(log) = self.prepared.log(self.last_seq) else { return Ok(None) };
+        let number = self.resources.numbers.next().0;
+        write_log(&self.resources.dir, number, &log)?;
+        self.prepared.moved_to(number);
+        Ok(Some((number, log.len() as u64)))
+    }
+
     /// Flushes what was replayed, starts a new manifest and log, collects orphans, and goes.
     fn start(mut self, lock: Box<dyn LockGuard>) -> Result<Opened> {
         let mut families = std::mem::take(&mut self.families);
@@ -358,6 +381,7 @@ impl Opening {
             family.flush(&made.1)?;
             tools.push(made);
         }
+        let sections = self.log_prepared()?;
         let wal_number = numbers.next();
         for family in &mut families {
             let last = Edit { log_number: Some(wal_number.0), ..Edit::new(family.cf) };
@@ -370,16 +394,22 @@ impl Opening {
         let trees: Vec<_> = families.iter().map(|f| (f.cf, &*f.name, &f.version)).collect();
         let mut state = manifest_state(&trees, db_id, numbers.peek(), self.last_seq);
         state.max_cf = state.max_cf.max(self.max_cf);
+        if let Some((number, bytes)) = sections {
+            state.sections_from = number;
+            state.min_log_to_keep = number;
+            state.wals.insert(number, Some(bytes));
+        }
         let manifest = ManifestLog::create(dir, manifest_number, state)?;
         let live = Live {
             tables: tables_of(&families),
             manifests: [manifest_number].into(),
-            logs: wal_number.0..numbers.peek().0,
+            logs: sections.map_or(wal_number.0, |log| log.0)..numbers.peek().0,
             options: Some(options_number),
             next_file: numbers.peek().0,
         };
         janitor::sweep(dir, &live, db_id)?;
         let shared = self.shared(wal_number, Some(manifest), Some(lock));
+        sections.into_iter().for_each(|(number, _)| shared.log_made(FileId(number)));
         for (family, tools) in families.into_iter().zip(tools) {
             let writer = family.new_memtable(&shared.resources.arenas, u64::MAX)?;
             let mems = vec![Mem::new(MemId(1), writer.table().clone(), wal_number)];

@@ -161,7 +161,7 @@ impl Shell {
         options: &WriteOptions,
         check: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        self.write_if(batch.encoded(), options, check)
+        self.write_if(batch.encoded(), options, check, || ())
     }
 
     /// The range between two optional bounds, within that of all keys; `None` if nothing lies there.

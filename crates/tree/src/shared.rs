@@ -23,6 +23,7 @@ use crate::open::resources::Resources;
 use crate::settings::Settings;
 use crate::write::ahead::Ahead;
 use crate::write::log::{Closing, Log, LogFile};
+use lithify_files::wal::Prepared;
 use lithify_reports::alive::Alive;
 use lithify_reports::events::Events;
 use lithify_reports::exclusive::Exclusive;
@@ -68,6 +69,8 @@ pub(crate) struct Writes {
     pub(crate) logs_from: AtomicU64,
     /// Logs on their way to stable storage, and those that did not get there.
     pub(crate) closing: Mutex<Vec<Closing>>,
+    /// Transactions that are prepared, and the logs that hold them.
+    pub(crate) prepared: Prepared,
     /// Logs made since the open and not deleted.
     pub(crate) logs: Mutex<Vec<LogFile>>,
     /// The log that comes after the one that is written.
@@ -108,6 +111,7 @@ pub(crate) struct Parts {
     pub(crate) resources: Resources,
     pub(crate) max_cf: u32,
     pub(crate) log: Box<Log>,
+    pub(crate) prepared: Prepared,
     /// None for a handle that only reads.
     pub(crate) manifest: Option<Box<ManifestLog>>,
     pub(crate) lock: Option<Box<dyn LockGuard>>,
@@ -131,6 +135,7 @@ impl Shared {
                 logs_from: AtomicU64::new(0),
                 turn: Turn::new(p.log),
                 closing: Mutex::default(),
+                prepared: p.prepared,
                 logs: Mutex::default(),
                 ahead: Mutex::default(),
             },

@@ -328,9 +328,14 @@ impl Shared {
     }
 
     /// Logs below this number hold nothing that any family needs.
-    pub(crate) fn first_log(self: &Arc<Shared>) -> u64 {
+    pub(crate) fn first_log_of_families(self: &Arc<Shared>) -> u64 {
         let of_family = |family: &Shell| family.core().version().log_number();
         let least = self.families().iter().map(of_family).min().unwrap_or(0);
         least.max(self.writes.logs_from.load(Ordering::Acquire))
+    }
+
+    /// Logs below this number hold nothing that is needed.
+    pub(crate) fn first_log(self: &Arc<Shared>) -> u64 {
+        self.writes.prepared.kept_from(self.first_log_of_families())
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod ahead;
 mod entries;
 pub(crate) mod log;
 pub(crate) mod logs;
+mod prepared;
 mod room;
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,9 @@ use lithify_writes::gate::{Wait, stalled};
 use lithify_writes::loan::Loan;
 use lithify_writes::own::{insert_all, measure, prefetch};
 use lithify_writes::turn::{Outcome, Waiter};
+
+/// For writes that nothing has to be asked before, nor told.
+const ALWAYS: (fn() -> Result<()>, fn()) = (|| Ok(()), || ());
 
 /// Memory a group keeps for the next; what one huge batch took is given back.
 const GROUP_BYTES_KEPT: usize = 4 << 20;
@@ -145,7 +149,7 @@ impl Shell {
         let durability = self.durability(options);
         let (turn, rt) = (&self.shared.writes.turn, &*self.shared.resources.env.rt);
         if let Some(log) = turn.take_soon(rt) {
-            return self.lead(Held::by(self, log, at), own, durability, options.no_wait, || Ok(()));
+            return self.lead(Held::by(self, log, at), own, durability, options.no_wait, ALWAYS);
         }
         // A thread that only waits is not at work.
         drop(at);
@@ -154,13 +158,13 @@ impl Shell {
             Outcome::Served(result) => result,
             Outcome::Yours(log) => {
                 let (held, own) = (Held::new(self, log), Own::Queued(&waiter));
-                self.lead(held, own, durability, options.no_wait, || Ok(()))
+                self.lead(held, own, durability, options.no_wait, ALWAYS)
             }
         }
     }
 
     /// Writes `batch` if `check` passes once no other can write: between it and the batch there is
-    /// no other write.
+    /// no other write, and none between a write that failed and `failed`.
     ///
     /// # Errors
     /// Those of `check`, then nothing was written; else as a write.
@@ -169,6 +173,7 @@ impl Shell {
         batch: &BatchBuilder,
         options: &WriteOptions,
         check: impl FnOnce() -> Result<()>,
+        failed: impl FnOnce(),
     ) -> Result<()> {
         self.check_batch(batch)?;
         if options.no_wait {
@@ -178,7 +183,7 @@ impl Shell {
         let durability = self.durability(options);
         let log = self.take_turn()?;
         let held = Held::new(self, log);
-        self.lead(held, Own::Batch(batch), durability, options.no_wait, check)
+        self.lead(held, Own::Batch(batch), durability, options.no_wait, (check, failed))
     }
 
     fn durability(&self, options: &WriteOptions) -> Durability {
@@ -188,7 +193,7 @@ impl Shell {
     /// Makes everything acknowledged so far durable.
     pub fn sync_log(&self) -> Result<()> {
         let log = self.take_turn()?;
-        self.lead(Held::new(self, log), Own::Sync, Durability::Sync, false, || Ok(()))
+        self.lead(Held::new(self, log), Own::Sync, Durability::Sync, false, ALWAYS)
     }
 
     /// The same for the holder of the turn.
@@ -239,14 +244,14 @@ impl Shell {
     }
 
     /// Holds the turn: writes `own` and whatever else waits, then passes the turn on. If `check`
-    /// fails, nothing is written.
+    /// fails, nothing is written; if the write does, `failed` is called before the turn is passed on.
     fn lead(
         &self,
         mut held: Held<'_>,
         own: Own<'_>,
         durability: Durability,
         no_wait: bool,
-        check: impl FnOnce() -> Result<()>,
+        (check, failed): (impl FnOnce() -> Result<()>, impl FnOnce()),
     ) -> Result<()> {
         let mut bytes = own.byte_len() as u64;
         loop {
@@ -264,6 +269,9 @@ impl Shell {
         check()?;
         self.take_along(&mut held);
         let result = self.commit(&mut held, own, durability);
+        if result.is_err() {
+            failed();
+        }
         // To wake a thread takes longer than a short write: the next holder need not wait for it.
         let peers = std::mem::take(&mut held.peers);
         drop(held);
@@ -427,7 +435,7 @@ impl Shell {
         ]);
     }
 
-    /// Appends the group to the log and brings it as far as `durability` asks.
+    /// Gathers a group, appends it to the log and brings it as far as `durability` asks.
     fn append(
         &self,
         log: &mut Log,
@@ -435,13 +443,18 @@ impl Shell {
         durability: Durability,
         peers: &[Arc<Waiter<Log>>],
     ) -> Result<()> {
-        if durability == Durability::Sync || log.wal.is_none() {
-            self.shared.check_owner()?;
-        }
         log.group.clear();
         own.add_to(&mut log.group);
         for peer in peers {
             log.group.append(&peer.batch);
+        }
+        self.log_group(log, durability)
+    }
+
+    /// Appends what is in the group to the log, and brings that as far as `durability` asks.
+    fn log_group(&self, log: &mut Log, durability: Durability) -> Result<()> {
+        if durability == Durability::Sync || log.wal.is_none() {
+            self.shared.check_owner()?;
         }
         let writes = !log.group.is_empty();
         match self.append_group(log, durability) {

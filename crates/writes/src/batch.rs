@@ -94,10 +94,34 @@ impl Batch {
                 Op::Write(op) if op.kind == Kind::RangeDelete => check_bounds(op.key, op.value)?,
                 Op::Write(op) => check_key(op.key).and_then(|()| check_value(op.value))?,
                 Op::LogData(note) => check_value(note)?,
+                Op::Mark(_) => {
+                    return Err(Error::unsupported(
+                        "marks of two-phase commit are the log's; prepare and commit a transaction",
+                    ));
+                }
             }
         }
         let bytes = memory::copied(encoded, "a batch")?;
         Ok(Batch { inner: BatchBuilder::from_bytes(bytes)? })
+    }
+    /// What a prepared transaction would write.
+    ///
+    /// # Errors
+    /// `LimitExceeded` without memory for a copy.
+    pub fn of_section(section: &BatchBuilder) -> Result<Batch> {
+        let of = section.view().sections().next();
+        let inner = of.map(|of| BatchBuilder::without_marks(&of.writes)).transpose()?;
+        Ok(Batch { inner: inner.unwrap_or_default() })
+    }
+    /// What takes effect of a batch that a log holds.
+    ///
+    /// # Errors
+    /// As [`from_encoded`](Batch::from_encoded).
+    pub fn of_logged(batch: &BatchView<'_>, encoded: &[u8]) -> Result<Batch> {
+        match batch.is_marked() {
+            true => Ok(Batch { inner: BatchBuilder::without_marks(batch)? }),
+            false => Batch::from_encoded(encoded),
+        }
     }
     /// Number of writes.
     pub fn len(&self) -> usize {

@@ -57,6 +57,12 @@ pub fn several() -> Error {
     Error::new(ErrorKind::Unsupported, what)
 }
 
+/// Why a lost log is not replaced while transactions are prepared.
+pub fn prepared() -> Error {
+    let what = "what transactions prepared is in logs and in no table, so a log that is lost is not replaced";
+    Error::new(ErrorKind::Unsupported, what)
+}
+
 /// For the group of a write that panicked, and the one behind it.
 pub fn torn() -> Error {
     let what = "a write panicked; whether it and those with it survive shows at the next \

@@ -96,6 +96,12 @@ pub(super) fn finder(bug: Bug) -> Finder {
         Bug::CheckedOnce | Bug::UnlockedEarly => {
             test("lithify", "reads", "transactions::reads_for_update_make_histories_serializable")
         }
+        Bug::PreparedLogGone => {
+            test("lithify-sim", "lives", "prepared::what_is_synced_survives_a_power_loss")
+        }
+        Bug::EndForgotten => {
+            test("lithify-sim", "lives", "prepared::a_lost_end_leaves_it_prepared")
+        }
         Bug::NothingNarrower => {
             test("lithify-sim", "lives", "shortage::a_budget_full_of_garbage_takes_writes")
         }

@@ -113,6 +113,7 @@ void test_noted(void);
 void test_kinds(void);
 void test_measures(void);
 void test_kinds_of_transactions(void);
+void test_prepared(void);
 void test_without(void);
 void test_errors(void);
 void test_points(void);

@@ -27,7 +27,8 @@ static const struct {
     {"factories", test_factories}, {"memory_reads", test_memory_reads},
     {"noted", test_noted},         {"kinds", test_kinds},
     {"measures", test_measures},   {"kinds of transactions", test_kinds_of_transactions},
-    {"own", test_own},            {"paths", test_paths},
+    {"prepared", test_prepared},   {"own", test_own},
+    {"paths", test_paths},
     {"without", test_without},     {"panics", test_panics},
 };
 

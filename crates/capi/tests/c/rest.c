@@ -320,3 +320,85 @@ void test_kinds_of_transactions(void) {
   rocksdb_options_destroy(o);
   rocksdb_mergeoperator_destroy(NULL);
 }
+
+/* What is prepared is there again after its handle and the database were closed, until it is ended. */
+void test_prepared(void) {
+  char* err = NULL;
+  size_t len = 0, n = 7;
+  const char* dir = fresh("prepared");
+  rocksdb_options_t* o = rocksdb_options_create();
+  rocksdb_options_set_create_if_missing(o, 1);
+  rocksdb_transactiondb_options_t* waits = rocksdb_transactiondb_options_create();
+  rocksdb_transactiondb_options_set_default_lock_timeout(waits, 1);
+  rocksdb_writeoptions_t* wo = rocksdb_writeoptions_create();
+  rocksdb_readoptions_t* ro = rocksdb_readoptions_create();
+  rocksdb_transaction_options_t* to = rocksdb_transaction_options_create();
+  rocksdb_transaction_options_set_skip_prepare(to, 0);
+  rocksdb_transactiondb_t* db = rocksdb_transactiondb_open(o, waits, dir, &err);
+  GOOD(err);
+  const char* names[] = {"pay", "ship", "bill"};
+  const char* keys[] = {"p", "s", "b"};
+  for (int i = 0; i < 3; i++) {
+    rocksdb_transaction_t* t = rocksdb_transaction_begin(db, wo, to, NULL);
+    rocksdb_transaction_put(t, keys[i], 1, "1", 1, &err);
+    GOOD(err);
+    rocksdb_transaction_set_name(t, names[i], strlen(names[i]), &err);
+    GOOD(err);
+    rocksdb_transaction_prepare(t, &err);
+    GOOD(err);
+    if (i == 2) {
+      rocksdb_transaction_commit(t, &err);
+      GOOD(err);
+      rocksdb_transaction_prepare(t, &err);
+      FAILS(err, "Invalid argument: ");
+    }
+    rocksdb_transaction_destroy(t);
+  }
+  for (int round = 0; round < 2; round++) {
+    rocksdb_transactiondb_close(db);
+    db = rocksdb_transactiondb_open(o, waits, dir, &err);
+    GOOD(err);
+    rocksdb_transactiondb_put(db, wo, "p", 1, "2", 1, &err);
+    if (round == 0) {
+      FAILS(err, "Operation timed out: ");
+    } else {
+      GOOD(err);
+    }
+    rocksdb_transaction_t** all = rocksdb_transactiondb_get_prepared_transactions(db, &n);
+    CHECK(round == 0 ? n == 2 : n == 0 && all == NULL);
+    for (size_t i = 0; i < n; i++) {
+      char* name = rocksdb_transaction_get_name(all[i], &len);
+      rocksdb_transaction_t* other = rocksdb_transaction_begin(db, wo, to, NULL);
+      rocksdb_transaction_set_name(other, name, len, &err);
+      FAILS(err, "Invalid argument: Duplicate txn name ");
+      rocksdb_transaction_destroy(other);
+      if (len == 3 && memcmp(name, "pay", 3) == 0) {
+        rocksdb_transaction_commit(all[i], &err);
+      } else {
+        CHECK(len == 4 && memcmp(name, "ship", 4) == 0);
+        rocksdb_transaction_rollback(all[i], &err);
+      }
+      GOOD(err);
+      free(name);
+      rocksdb_transaction_destroy(all[i]);
+    }
+    free(all);
+    char* got = rocksdb_transactiondb_get(db, ro, "s", 1, &len, &err);
+    GOOD(err);
+    CHECK(got == NULL);
+    got = rocksdb_transactiondb_get(db, ro, "b", 1, &len, &err);
+    GOOD(err);
+    CHECK(len == 1 && *got == '1');
+    free(got);
+    got = rocksdb_transactiondb_get(db, ro, "p", 1, &len, &err);
+    GOOD(err);
+    CHECK(len == 1 && *got == (round == 0 ? '1' : '2'));
+    free(got);
+  }
+  rocksdb_transactiondb_close(db);
+  rocksdb_transaction_options_destroy(to);
+  rocksdb_readoptions_destroy(ro);
+  rocksdb_writeoptions_destroy(wo);
+  rocksdb_transactiondb_options_destroy(waits);
+  rocksdb_options_destroy(o);
+}

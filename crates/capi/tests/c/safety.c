@@ -52,7 +52,7 @@ void test_transactions(void) {
   rocksdb_transaction_rollback_to_savepoint(one, &err);
   FAILS(err, "NotFound: ");
   txn_has(one, ro, "b", NULL);
-  /* Names are of one transaction each, until it is over. It is named before it is prepared, which is refused. */
+  /* Names are of one transaction each, until it is over. It is named before it is prepared. */
   rocksdb_transaction_prepare(one, &err);
   FAILS(err, "Invalid argument: ");
   rocksdb_transaction_set_name(one, "", 0, &err);
@@ -67,7 +67,11 @@ void test_transactions(void) {
   CHECK(len == 1 && *name == 'x');
   free(name);
   rocksdb_transaction_prepare(one, &err);
-  FAILS(err, "Not implemented: ");
+  GOOD(err);
+  rocksdb_transaction_prepare(one, &err);
+  FAILS(err, "Invalid argument: ");
+  rocksdb_transaction_put(one, "b", 1, "late", 4, &err);
+  FAILS(err, "Invalid argument: ");
   rocksdb_iterator_t* it = rocksdb_transaction_create_iterator(one, ro);
   const char* pairs[] = {"a", "1"};
   shows(it, pairs, 1);

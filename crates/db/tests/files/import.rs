@@ -13,12 +13,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::common::image::{self, Image};
 use crate::common::{Content, scan, tiny};
 use lithify::import::{ImportOptions, ImportProgress, ImportReport, ImportStage, Maker};
 use lithify::merge::built_in;
-use lithify::{Builder, ColumnFamilyOptions, Db, ErrorKind, ReverseBytewise, Settings};
+use lithify::{
+    Builder, ColumnFamilyOptions, Db, ErrorKind, ReverseBytewise, Settings, TransactionOptions,
+};
 use lithify_env::{Env, FaultFs, Fs, FsRef, MemFs, OpenOpts, OsRt, RtOptions, RtRef};
 use lithify_journal::wal::{BatchBuilder, Found, RecordReader, RecordWriter};
 
@@ -60,6 +63,7 @@ fn directories() -> Vec<(&'static str, Maker)> {
         ("leveldb-snappy", Maker::LevelDb),
         ("rocksdb-versions", Maker::RocksDb),
         ("rocksdb-recycled", Maker::RocksDb),
+        ("rocksdb-prepared", Maker::RocksDb),
     ]
 }
 
@@ -263,12 +267,36 @@ fn logging(name: &str, record: &[u8]) -> Image {
     image
 }
 
+/// A transaction that RocksDB prepared and did not end is prepared here, and the keys that it would write are locked.
+#[test]
+fn what_is_prepared_there_is_prepared_here() {
+    let rt = runtime();
+    let fs = image::put(&load("rocksdb-prepared"), FROM);
+    take_over(on(&fs, &rt), ImportOptions::default()).unwrap();
+    for (dir, opens) in [(FROM, 0), (TO, 1), (FROM, 2)] {
+        let db = on(&fs, &rt).open(dir).unwrap();
+        let options = TransactionOptions::pessimistic().with_lock_timeout(Duration::ZERO);
+        assert!(db.begin_transaction(options).put("k-bill", "").is_err());
+        let mut all = db.prepared_transactions().unwrap();
+        assert_eq!(all.len(), 1, "{dir}");
+        let bill = all.remove(0);
+        assert_eq!(bill.name(), Some(&b"bill"[..]));
+        if opens == 0 {
+            drop(bill);
+        } else {
+            bill.commit().unwrap();
+            assert_eq!(db.get("k-bill").unwrap().as_deref(), Some(&b"billed"[..]));
+        }
+        db.close().unwrap();
+    }
+}
+
 #[test]
 fn features_of_a_log_are_refused_by_name() {
     refused(&logging("rocksdb-versions", b"\x02\x03key\x01v"), "merge operands");
     refused(&logging("rocksdb-versions", b"\x16\x03key\x01v"), "wide columns");
     refused(&logging("rocksdb-versions", b"\x11\x03key\x01v"), "blob");
-    refused(&logging("rocksdb-versions", b"\x0a\x03xid"), "two-phase commit");
+    refused(&logging("rocksdb-versions", b"\x13\x03xid"), "two-phase commit");
     refused(&logging("rocksdb-versions", b"\x18\x03key"), "timestamps");
 }
 

@@ -67,8 +67,8 @@ fn bytes_that_are_no_batch_are_refused() {
     }
     let unknown = [&ENCODED[..12], b"\x6b"].concat();
     assert_eq!(WriteBatch::from_encoded(unknown).unwrap_err().kind(), ErrorKind::Corruption);
-    // The end of a prepared transaction.
-    let prepared = [&[0; 12][..], b"\x0a\x01x"].concat();
+    // The end of a prepared transaction, as the log has it.
+    let prepared = [&[0; 12][..], b"\x0c\x01x"].concat();
     assert_eq!(WriteBatch::from_encoded(prepared).unwrap_err().kind(), ErrorKind::Unsupported);
     let mut long = vec![0; 12];
     long[8] = 1;

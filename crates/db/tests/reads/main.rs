@@ -17,6 +17,7 @@ mod model;
 mod multi_get;
 mod operators;
 mod prefix;
+mod prepared;
 mod public_names;
 mod ranges;
 mod shared_cache;

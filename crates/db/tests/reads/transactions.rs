@@ -429,7 +429,7 @@ fn a_lock_ends_with_its_transaction() {
     let ends: [fn(Transaction); 4] = [
         |txn| txn.commit().unwrap(),
         |mut txn| {
-            txn.rollback();
+            txn.rollback().unwrap();
             assert!(txn.is_empty());
         },
         drop,
@@ -653,7 +653,7 @@ impl Life {
                 None => assert_eq!(kind(txn.pop_savepoint()), ErrorKind::NotFound),
             },
             82..84 => {
-                txn.rollback();
+                txn.rollback().unwrap();
                 self.own.clear();
                 self.savepoints.clear();
             }
@@ -845,7 +845,7 @@ fn limits_are_told() {
         assert!(e.to_string().contains("raise max_keys"), "{e}");
         assert_eq!(kind(txn.put(b"", b"1")), ErrorKind::LimitExceeded);
         assert_eq!(txn.len(), 2);
-        txn.rollback();
+        txn.rollback().unwrap();
         txn.put(b"c", b"1").unwrap();
         txn.commit().unwrap();
         assert_eq!(scan(&db).unwrap().len(), 1);

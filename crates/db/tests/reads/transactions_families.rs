@@ -177,7 +177,7 @@ fn a_transaction_over_families_is_what_several_maps_say() {
             match rng.u8(0..4) {
                 0 => drop(txn),
                 1 => {
-                    txn.rollback();
+                    txn.rollback().unwrap();
                     shows(&txn, &all, &model);
                     txn.commit().unwrap();
                 }

@@ -82,6 +82,9 @@ pub struct WireEdit {
     pub max_cf: Option<u32>,
     /// Logs below this number may be deleted.
     pub min_log_to_keep: Option<u64>,
+    /// The first log with what a transaction prepared that may count, which logs that families need may
+    /// all be above; 0 if there is none.
+    pub sections_from: Option<u64>,
     /// Last sequence number.
     pub last_seq: Option<Seq>,
     /// Where the next compaction of a level starts: level and internal key.
@@ -141,6 +144,11 @@ impl WireEdit {
         if let Some(hint) = &self.bucket_hint {
             put_bytes(out, tag::BUCKET_HINT, hint);
         }
+        if let Some(number) = self.sections_from {
+            payload.clear();
+            varint::put_u64(&mut payload, number);
+            put_bytes(out, tag::SECTIONS_FROM, &payload);
+        }
         if let Some(JobTag { job, attempt }) = self.job {
             payload.clear();
             varint::put_u64(&mut payload, job);
@@ -154,6 +162,17 @@ impl WireEdit {
         let mut out = Vec::new();
         self.encode(&mut out);
         out
+    }
+
+    /// Says that families need no log below `first`, if that is not what their log numbers say, and that what is
+    /// prepared is in logs from `sections` on, 0 for none, where the manifest says `said`.
+    pub fn name_logs(&mut self, first: Option<u64>, sections: u64, said: u64) {
+        self.min_log_to_keep = match sections {
+            0 => first,
+            // RocksDB goes by this alone where transactions are prepared.
+            sections => Some(first.unwrap_or(sections).min(sections)),
+        };
+        self.sections_from = Some(sections).filter(|sections| *sections != said);
     }
 
     /// Reads the wire form.
@@ -255,6 +274,9 @@ impl WireEdit {
             tag::MAX_COLUMN_FAMILY => self.max_cf = Some(r.var32()?),
             tag::MIN_LOG_TO_KEEP => self.min_log_to_keep = Some(r.var64()?),
             tag::LAST_SEQ => self.last_seq = Some(seq(r)?),
+            tag::SECTIONS_FROM => {
+                self.sections_from = Some(whole(r.length_prefixed()?, |f| f.var64())?);
+            }
             tag::WAL_ADDITION_OLD => self.wal_additions.push(WalAddition::decode(r)?),
             tag::WAL_ADDITION => {
                 self.wal_additions.push(whole(r.length_prefixed()?, WalAddition::decode)?);

@@ -45,6 +45,8 @@ pub struct ManifestState {
     pub prev_log: u64,
     /// Logs below this number may be deleted.
     pub min_log_to_keep: u64,
+    /// The first log with what a transaction prepared that may count; 0 if there is none.
+    pub sections_from: u64,
     /// Largest family id ever used.
     pub max_cf: u32,
     /// Live families by id. `default` (0) is always there.
@@ -62,6 +64,7 @@ impl Default for ManifestState {
             last_seq: 0,
             prev_log: 0,
             min_log_to_keep: 0,
+            sections_from: 0,
             max_cf: 0,
             families: BTreeMap::from([(CfId(0), default)]),
             wals: BTreeMap::new(),
@@ -70,10 +73,14 @@ impl Default for ManifestState {
 }
 
 impl ManifestState {
-    /// Logs below this number hold nothing that any family needs.
+    /// Logs below this number hold nothing that any family needs, nor any prepared transaction.
     pub fn first_log(&self) -> u64 {
         let least = self.families.values().map(|family| family.log_number).min().unwrap_or(0);
-        least.max(self.min_log_to_keep)
+        let of_families = least.max(self.min_log_to_keep);
+        match self.sections_from {
+            0 => of_families,
+            sections => of_families.min(sections),
+        }
     }
     /// Numbers of the logs that families may need. Those made after the last edit are among them once
     /// the next file number is above them, too.
@@ -98,6 +105,7 @@ impl ManifestState {
         self.prev_log = edit.prev_log.unwrap_or(self.prev_log);
         self.max_cf = edit.max_cf.unwrap_or(0).max(self.max_cf).max(edit.cf.0);
         self.min_log_to_keep = edit.min_log_to_keep.unwrap_or(0).max(self.min_log_to_keep);
+        self.sections_from = edit.sections_from.unwrap_or(self.sections_from);
         self.apply_wals(edit);
         self.apply_family(edit, taken)
     }
@@ -133,6 +141,7 @@ impl ManifestState {
             prev_log: Some(self.prev_log),
             max_cf: Some(self.max_cf),
             min_log_to_keep: (self.min_log_to_keep > 0).then_some(self.min_log_to_keep),
+            sections_from: (self.sections_from > 0).then_some(self.sections_from),
             ..WireEdit::default()
         });
         edits.retain(|edit| *edit != WireEdit::default());

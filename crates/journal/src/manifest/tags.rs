@@ -45,7 +45,9 @@ pub(super) mod edit {
     pub(crate) const JOB: u32 = 0x6C6A;
     /// Ours: which manifest the edit was written for, and which edit of it this is.
     pub(crate) const PLACE: u32 = 0x6C6B;
-    const _: () = assert!(BUCKET_HINT & JOB & PLACE & super::EDIT_IGNORABLE != 0);
+    /// Ours: the first log with a section of a prepared transaction that counts; 0 if there is none.
+    pub(crate) const SECTIONS_FROM: u32 = 0x6C6C;
+    const _: () = assert!(BUCKET_HINT & JOB & PLACE & SECTIONS_FROM & super::EDIT_IGNORABLE != 0);
 }
 
 /// Fields of a WAL addition.

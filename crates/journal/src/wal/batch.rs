@@ -4,9 +4,20 @@
 //! `[value]`, keys and values with a varint32 length before them. Entries of family 0 use the
 //! short kinds. Log data takes no sequence number; every other entry takes one.
 //!
+//! Two-phase commit has marks between the entries. A *section* is what a prepared transaction wrote: it lies
+//! between a mark that begins it and one that names the transaction, its entries count in the header, and it
+//! takes no sequence numbers, as nothing of it is visible. A later mark says what came of it.
+//!
+//! ```text
+//!   5.log  [begin | put a 1 | prepared "pay"]     nothing is visible, whatever happens
+//!   5.log  [ended "pay" | put a 1]                how this store commits: the writes once more
+//!   5.log  [committed "pay"]                      how RocksDB does: the writes of the section count from here on
+//!   5.log  [ended "pay"]                          a rollback, of either
+//! ```
+//!
 //! Keeps: a [`BatchView`] was checked whole when it was made (every length, kind and the count),
 //! so iterating over it cannot fail. Kinds of features this version lacks are refused by name.
-//! Leaves to others: limits on sizes, assigning sequence numbers, what merging means.
+//! Leaves to others: limits on sizes, assigning sequence numbers, what merging means, which sections are open.
 
 use lithify_base::key::feature_of;
 use lithify_base::{CfId, Error, Kind, MAX_SEQ, Result, Seq, memory};
@@ -21,6 +32,10 @@ const CF_DELETE: u8 = 0x4;
 const CF_VALUE: u8 = 0x5;
 const CF_MERGE: u8 = 0x6;
 const CF_SINGLE_DELETE: u8 = 0x8;
+const BEGIN_SECTION: u8 = 0x9;
+const PREPARED: u8 = 0xA;
+const COMMITTED: u8 = 0xB;
+const ENDED: u8 = 0xC;
 const NOOP: u8 = 0xD;
 const CF_RANGE_DELETE: u8 = 0xE;
 
@@ -28,11 +43,14 @@ const CF_RANGE_DELETE: u8 = 0xE;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchBuilder {
     bytes: Vec<u8>,
+    /// Entries that take a sequence number. The header counts those of a section, too.
     count: u32,
     /// An entry names a family other than the default one.
     named: bool,
     /// An entry merges, or deletes a range.
     special: bool,
+    /// It has marks of two-phase commit.
+    marked: bool,
 }
 
 impl Default for BatchBuilder {
@@ -51,7 +69,7 @@ impl BatchBuilder {
     pub fn with_capacity(payload: usize) -> BatchBuilder {
         let mut bytes = Vec::with_capacity(BATCH_HEADER + payload);
         bytes.resize(BATCH_HEADER, 0);
-        BatchBuilder { bytes, count: 0, named: false, special: false }
+        BatchBuilder { bytes, count: 0, named: false, special: false, marked: false }
     }
 
     /// Makes room for `entries` entries with `bytes` bytes of keys and values together, which can
@@ -100,7 +118,31 @@ impl BatchBuilder {
         varint::put_length_prefixed(&mut self.bytes, note);
     }
 
-    /// Appends the entries of `other`, for a commit group in one record.
+    /// Says that the transaction prepared as `name` is over: what of it is to stay follows as plain entries.
+    pub fn end_prepared(&mut self, name: &[u8]) {
+        self.marked = true;
+        self.bytes.push(ENDED);
+        varint::put_length_prefixed(&mut self.bytes, name);
+    }
+
+    /// The entries of `of`, which has no marks, as the section of a transaction that is prepared as `name`.
+    ///
+    /// # Errors
+    /// `LimitExceeded` if there is no memory.
+    pub fn section(of: &BatchBuilder, name: &[u8]) -> Result<BatchBuilder> {
+        debug_assert!(!of.marked, "sections do not nest");
+        let mut section = BatchBuilder::new();
+        section.try_reserve(1, of.bytes.len() + name.len())?;
+        section.bytes[8..].copy_from_slice(&of.count.to_le_bytes());
+        section.bytes.push(BEGIN_SECTION);
+        section.bytes.extend_from_slice(&of.bytes[BATCH_HEADER..]);
+        section.bytes.push(PREPARED);
+        varint::put_length_prefixed(&mut section.bytes, name);
+        (section.named, section.special, section.marked) = (of.named, of.special, true);
+        Ok(section)
+    }
+
+    /// Appends the entries of `other`, for a commit group in one record. A section is never part of one.
     ///
     /// # Panics
     /// If the sum of the counts passes 2^32 - 1: a group is limited far below.
@@ -108,6 +150,7 @@ impl BatchBuilder {
         self.bytes.extend_from_slice(&other.bytes[BATCH_HEADER..]);
         self.named |= other.named;
         self.special |= other.special;
+        self.marked |= other.marked;
         self.set_count(self.count.checked_add(other.count).expect("a group has < 2^32 entries"));
     }
 
@@ -123,7 +166,7 @@ impl BatchBuilder {
         u64::from_le_bytes(self.bytes[..8].try_into().expect("8 bytes"))
     }
 
-    /// Number of entries that take a sequence number (all but log data).
+    /// Number of entries that take a sequence number: all but log data and those of a section.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -157,12 +200,19 @@ impl BatchBuilder {
         self.count = 0;
         self.named = false;
         self.special = false;
+        self.marked = false;
     }
 
     /// Where the entries end now.
     pub fn mark(&self) -> BatchMark {
-        let BatchBuilder { bytes, count, named, special } = self;
-        BatchMark { bytes: bytes.len(), count: *count, named: *named, special: *special }
+        let BatchBuilder { bytes, count, named, special, marked } = self;
+        BatchMark {
+            bytes: bytes.len(),
+            count: *count,
+            named: *named,
+            special: *special,
+            marked: *marked,
+        }
     }
 
     /// Removes every entry since `mark`, which is of this batch.
@@ -172,6 +222,7 @@ impl BatchBuilder {
         self.set_count(mark.count);
         self.named = mark.named;
         self.special = mark.special;
+        self.marked = mark.marked;
     }
 
     /// The entries before `mark`, which is of this batch.
@@ -179,6 +230,7 @@ impl BatchBuilder {
         BatchView {
             sequence: self.sequence(),
             count: mark.count,
+            marked: mark.marked,
             entries: &self.bytes[BATCH_HEADER..mark.bytes],
         }
     }
@@ -193,6 +245,7 @@ impl BatchBuilder {
         BatchView {
             sequence: self.sequence(),
             count: self.count,
+            marked: self.marked,
             entries: &self.bytes[BATCH_HEADER..],
         }
     }
@@ -200,9 +253,43 @@ impl BatchBuilder {
     /// An owned batch of stored bytes, checked.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<BatchBuilder> {
         let view = BatchView::parse(&bytes)?;
-        let (count, named) = (view.count, view.iter().any(|op| op.cf.0 != 0));
-        let special = view.iter().any(|op| matches!(op.kind, Kind::Merge | Kind::RangeDelete));
-        Ok(BatchBuilder { bytes, count, named, special })
+        let (count, marked) = (view.count, view.marked);
+        let writes = || AllOps { rest: view.entries }.filter_map(Op::write);
+        let named = writes().any(|op| op.cf.0 != 0);
+        let special = writes().any(|op| matches!(op.kind, Kind::Merge | Kind::RangeDelete));
+        Ok(BatchBuilder { bytes, count, named, special, marked })
+    }
+
+    /// The entries of `view` that take effect with it, and its notes, without marks.
+    ///
+    /// # Errors
+    /// `LimitExceeded` if there is no memory.
+    pub fn without_marks(view: &BatchView<'_>) -> Result<BatchBuilder> {
+        let mut plain = BatchBuilder::new();
+        plain.try_reserve(view.count as usize, view.byte_len())?;
+        plain.set_sequence(view.sequence);
+        let mut within = false;
+        for op in view.iter_all() {
+            match op {
+                Op::Mark(mark) => within = matches!(mark, Mark::Begin),
+                _ if within => {}
+                Op::LogData(note) => plain.log_data(note),
+                Op::Write(op) => plain.add(&op),
+            }
+        }
+        Ok(plain)
+    }
+
+    /// Adds an entry of another batch.
+    pub fn add(&mut self, op: &BatchOp<'_>) {
+        let BatchOp { cf, kind, key, value } = *op;
+        match kind {
+            Kind::Value => self.put(cf, key, value),
+            Kind::Delete => self.delete(cf, key),
+            Kind::SingleDelete => self.single_delete(cf, key),
+            Kind::Merge => self.merge(cf, key, value),
+            Kind::RangeDelete => self.delete_range(cf, key, value),
+        }
     }
 
     #[inline]
@@ -237,6 +324,7 @@ pub struct BatchMark {
     count: u32,
     named: bool,
     special: bool,
+    marked: bool,
 }
 
 /// One entry of a batch that takes a sequence number.
@@ -259,6 +347,40 @@ pub enum Op<'a> {
     Write(BatchOp<'a>),
     /// A note; takes none.
     LogData(&'a [u8]),
+    /// Of two-phase commit; takes none.
+    Mark(Mark<'a>),
+}
+
+impl<'a> Op<'a> {
+    /// The entry, if it is one.
+    pub fn write(self) -> Option<BatchOp<'a>> {
+        match self {
+            Op::Write(op) => Some(op),
+            _ => None,
+        }
+    }
+}
+
+/// A mark of two-phase commit, most with the name of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark<'a> {
+    /// A section begins.
+    Begin,
+    /// The section ends; it is what this transaction would write.
+    Prepared(&'a [u8]),
+    /// What the transaction was prepared with takes effect here.
+    Committed(&'a [u8]),
+    /// The transaction is over. What of it takes effect, if anything, is among the entries here.
+    Ended(&'a [u8]),
+}
+
+/// What a prepared transaction would write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Section<'a> {
+    /// Name of the transaction.
+    pub name: &'a [u8],
+    /// Its entries, which have no numbers yet.
+    pub writes: BatchView<'a>,
 }
 
 /// A batch whose structure was checked.
@@ -266,6 +388,7 @@ pub enum Op<'a> {
 pub struct BatchView<'a> {
     sequence: Seq,
     count: u32,
+    marked: bool,
     entries: &'a [u8],
 }
 
@@ -284,22 +407,37 @@ impl<'a> BatchView<'a> {
         }
         let entries = header.rest();
         let mut rest = entries;
-        let mut writes = 0u64;
+        let (mut writes, mut inside, mut marked, mut within) = (0u64, 0u64, false, false);
         while !rest.is_empty() {
-            match split_op(rest) {
-                Some((op, after)) => {
-                    writes += u64::from(matches!(op, Some(Op::Write(_))));
-                    rest = after;
+            let Some((op, after)) = split_op(rest) else {
+                return Err(refuse(rest).at((bytes.len() - rest.len()) as u64));
+            };
+            match op {
+                Some(Op::Write(_)) if within => inside += 1,
+                Some(Op::Write(_)) => writes += 1,
+                Some(Op::Mark(mark)) => {
+                    // A section has nothing but entries in it.
+                    if within != matches!(mark, Mark::Prepared(_)) {
+                        let at = (bytes.len() - rest.len()) as u64;
+                        return Err(Error::corruption("a prepared section is not whole").at(at));
+                    }
+                    (marked, within) = (true, matches!(mark, Mark::Begin));
                 }
-                None => return Err(refuse(rest).at((bytes.len() - rest.len()) as u64)),
+                Some(Op::LogData(_)) | None => {}
             }
+            rest = after;
         }
-        if writes != u64::from(count) {
+        if writes + inside != u64::from(count) {
             return Err(Error::corruption(format!(
-                "batch says it has {count} entries and has {writes}"
+                "batch says it has {count} entries and has {}",
+                writes + inside
             )));
         }
-        Ok(BatchView { sequence, count, entries })
+        if within {
+            return Err(Error::corruption("a prepared section has no end"));
+        }
+        let count = writes as u32; // It is at most what the header says.
+        Ok(BatchView { sequence, count, marked, entries })
     }
 
     /// Sequence number of the first entry; each further entry has the next one.
@@ -312,18 +450,46 @@ impl<'a> BatchView<'a> {
         self.count
     }
 
+    /// Whether it has marks of two-phase commit.
+    pub fn is_marked(&self) -> bool {
+        self.marked
+    }
+
+    /// The sections of transactions that are prepared with it.
+    pub fn sections(&self) -> impl Iterator<Item = Section<'a>> + use<'a> {
+        let mut rest = if self.marked { self.entries } else { &[] };
+        std::iter::from_fn(move || {
+            let (mut from, mut count) = (rest, 0);
+            loop {
+                let (op, after) = split_op(rest)?;
+                let len = from.len() - rest.len();
+                rest = after;
+                match op {
+                    Some(Op::Mark(Mark::Begin)) => (from, count) = (after, 0),
+                    Some(Op::Mark(Mark::Prepared(name))) => {
+                        let entries = &from[..len];
+                        let writes = BatchView { sequence: 0, count, marked: false, entries };
+                        return Some(Section { name, writes });
+                    }
+                    Some(Op::Write(_)) => count += 1,
+                    _ => {}
+                }
+            }
+        })
+    }
+
     /// Bytes of all entries.
     pub fn byte_len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The entries that take a sequence number, in order.
+    /// The entries that take a sequence number, in order: none of a section.
     #[inline]
     pub fn iter(&self) -> Ops<'a> {
         Ops { rest: self.entries }
     }
 
-    /// All entries, notes included, in order.
+    /// All entries, notes, marks and what is in sections included, in order.
     pub fn iter_all(&self) -> AllOps<'a> {
         AllOps { rest: self.entries }
     }
@@ -351,8 +517,10 @@ impl<'a> Iterator for Ops<'a> {
         loop {
             let (op, after) = split_op(self.rest)?;
             self.rest = after;
-            if let Some(Op::Write(op)) = op {
-                return Some(op);
+            match op {
+                Some(Op::Write(op)) => return Some(op),
+                Some(Op::Mark(Mark::Begin)) => self.rest = behind_section(after),
+                _ => {}
             }
         }
     }
@@ -399,6 +567,7 @@ fn split_op(bytes: &[u8]) -> Option<(Option<Op<'_>>, &[u8])> {
             return Some((Some(Op::LogData(note)), rest));
         }
         NOOP => return Some((None, rest)),
+        BEGIN_SECTION..=ENDED => return split_mark(tag, rest),
         _ => return None,
     };
     let (cf, rest) = if has_cf { varint::get_u32(rest)? } else { (0, rest) };
@@ -408,6 +577,33 @@ fn split_op(bytes: &[u8]) -> Option<(Option<Op<'_>>, &[u8])> {
         Kind::Delete | Kind::SingleDelete => (&rest[..0], rest),
     };
     Some((Some(Op::Write(BatchOp { cf: CfId(cf), kind, key, value })), rest))
+}
+
+/// The same of a mark, behind its kind.
+#[cold]
+fn split_mark(tag: u8, rest: &[u8]) -> Option<(Option<Op<'_>>, &[u8])> {
+    if tag == BEGIN_SECTION {
+        return Some((Some(Op::Mark(Mark::Begin)), rest));
+    }
+    let (name, rest) = split_bytes(rest)?;
+    let mark = match tag {
+        PREPARED => Mark::Prepared(name),
+        COMMITTED => Mark::Committed(name),
+        _ => Mark::Ended(name),
+    };
+    Some((Some(Op::Mark(mark)), rest))
+}
+
+/// What follows the section that begins with `rest`.
+#[cold]
+fn behind_section(mut rest: &[u8]) -> &[u8] {
+    while let Some((op, after)) = split_op(rest) {
+        rest = after;
+        if matches!(op, Some(Op::Mark(Mark::Prepared(_)))) {
+            break;
+        }
+    }
+    rest
 }
 
 #[inline]
@@ -421,11 +617,9 @@ fn split_bytes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 fn refuse(bytes: &[u8]) -> Error {
     let tag = bytes.first().copied().unwrap_or_default();
     match (feature_of(tag), tag) {
+        (_, 0x0..=0xF) => Error::corruption(format!("batch entry of kind {tag:#x} is cut short")),
         (Some(feature), _) => {
             Error::unsupported(format!("batch uses {feature} (entry kind {tag:#x})"))
-        }
-        (None, 0x0..=0x8 | 0xD..=0xF) => {
-            Error::corruption(format!("batch entry of kind {tag:#x} is cut short"))
         }
         (None, _) => Error::corruption(format!("batch entry of unknown kind {tag:#x}")),
     }

@@ -12,11 +12,13 @@ pub mod bytes;
 pub mod reader;
 pub mod record;
 pub mod seal;
+mod sections;
 pub mod tail;
 
-pub use batch::{BatchBuilder, BatchMark, BatchOp, BatchView, Op};
+pub use batch::{BatchBuilder, BatchMark, BatchOp, BatchView, Mark, Op, Section};
 pub use bytes::{LogBytes, Stretch};
 pub use reader::{Found, Record, RecordKind, RecordReader};
 pub use record::RecordWriter;
 pub use seal::{Predecessor, Seal, SealReason};
+pub use sections::Sections;
 pub use tail::{Damage, Promise, SeqRule, Verdict, WalWalk, What};

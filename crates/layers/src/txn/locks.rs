@@ -21,6 +21,8 @@ use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Rt, Ticket, Wake};
 use lithify_format::filter::key_hash;
 
+use super::prepared::Parked;
+
 /// A key of a family. Two are equal if they are in the family's order.
 #[derive(Clone)]
 pub(crate) struct FamilyKey {
@@ -79,6 +81,8 @@ pub struct Locks {
     /// A transaction that waits -> the holder of what it waits for.
     waits: Mutex<BTreeMap<TxnId, TxnId>>,
     last: AtomicU64,
+    /// Prepared transactions that no handle stands for.
+    pub(super) parked: Parked,
 }
 
 type Stripe = BTreeMap<FamilyKey, Lock>;
@@ -101,6 +105,7 @@ impl Default for Locks {
             stripes: std::array::from_fn(|_| Mutex::default()),
             waits: Mutex::default(),
             last: AtomicU64::new(0),
+            parked: Parked::default(),
         }
     }
 }
@@ -158,6 +163,17 @@ impl Locks {
         lock.queue.retain(|w| w.who != who);
         self.waits.lock().remove(&who);
         Err(timed_out(lock.holder, limit))
+    }
+
+    /// Locks `key` for `who` if it is free; whether it was.
+    pub(super) fn hold(&self, who: TxnId, key: &FamilyKey) -> bool {
+        match self.stripe(key).lock().entry(key.clone()) {
+            Entry::Vacant(free) => {
+                free.insert(Lock { holder: who, queue: VecDeque::new() });
+                true
+            }
+            Entry::Occupied(_) => false,
+        }
     }
 
     /// Unlocks `key`, which `who` holds, or hands it to the next.

@@ -8,6 +8,9 @@
 //! right before the batch is written, so that nothing comes in between; whatever needs a look at
 //! tables was looked at before, and only what has been written meanwhile is left.
 //!
+//! A pessimistic transaction may be prepared before it is committed: what it would write is in the log then, so that
+//! it can be committed whatever happens, and it is not over before it is committed or rolled back ([`prepared`]).
+//!
 //! Keeps: nothing of a transaction is in the database before its commit, which is one batch; its
 //! reads see its own writes ([`pending`]); a claim (a lock, or a moment relied on) ends with the
 //! transaction or with the rollback to a savepoint before it.
@@ -16,6 +19,7 @@
 
 mod locks;
 mod pending;
+mod prepared;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,6 +37,11 @@ use crate::store::Store;
 pub use locks::Locks;
 use locks::{FamilyKey, TxnId};
 use pending::Pending;
+use prepared::Waiting;
+pub use prepared::prepared_transactions;
+
+/// Longest name of a prepared transaction, bytes.
+const MAX_NAME_BYTES: usize = 512;
 
 /// How transactions keep out of each other's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +127,8 @@ pub struct Transaction<D: Store> {
     /// Keys that are locked; or, of an optimistic transaction, relied on since a moment.
     claims: BTreeMap<FamilyKey, Option<Snapshot>>,
     savepoints: Vec<Savepoint>,
+    /// The name that it is prepared under.
+    prepared: Option<Vec<u8>>,
 }
 
 struct Savepoint {
@@ -138,6 +149,7 @@ impl<D: Store> Transaction<D> {
             moment: None,
             claims: BTreeMap::new(),
             savepoints: Vec::new(),
+            prepared: None,
         };
         if transaction.options.snapshot {
             transaction.set_snapshot();
@@ -160,6 +172,14 @@ impl<D: Store> Transaction<D> {
     /// Lets go of the snapshot.
     pub fn clear_snapshot(&mut self) {
         self.snapshot = None;
+    }
+    /// Sets the options of the writes to come: of what prepares, commits or rolls it back.
+    pub fn set_write_options(&mut self, options: WriteOptions) {
+        self.options.write = options;
+    }
+    /// The name that it is prepared under, if it is.
+    pub fn name(&self) -> Option<&[u8]> {
+        self.prepared.as_deref()
     }
     /// Number of writes it has made.
     pub fn len(&self) -> usize {
@@ -186,6 +206,7 @@ impl<D: Store> Transaction<D> {
         family: Option<&D::Family>,
         key: &[u8],
     ) -> Result<Option<Value>> {
+        self.check_not_prepared()?;
         let of = self.tree_of(family)?.clone();
         check_key(key)?;
         let since = self.claim(&of, key)?;
@@ -213,6 +234,7 @@ impl<D: Store> Transaction<D> {
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
+        self.check_not_prepared()?;
         let of = self.tree_of(family)?.clone();
         check_key(key)?;
         check_value(value)?;
@@ -231,6 +253,7 @@ impl<D: Store> Transaction<D> {
     /// # Errors
     /// `NotFound` if there is none; `LimitExceeded` if there is no memory, and nothing was undone.
     pub fn rollback_to_savepoint(&mut self) -> Result<()> {
+        self.check_not_prepared()?;
         let savepoint = self.savepoints.last().ok_or_else(no_savepoint)?;
         self.pending.cut(savepoint.mark)?;
         for key in self.savepoints.pop().into_iter().flat_map(|s| s.claims) {
@@ -251,8 +274,44 @@ impl<D: Store> Transaction<D> {
         Ok(())
     }
 
+    /// Writes all of it into the log under `name`, of 1 to 512 bytes. It can only be committed or rolled back from
+    /// then on, and stays as it is until that, whatever happens to this handle, the database or the machine.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it is optimistic or prepared already, or another one has the name; else those of a
+    /// write. It is not prepared then.
+    pub fn prepare(&mut self, name: &[u8]) -> Result<()> {
+        self.check_not_prepared()?;
+        if self.options.concurrency == Concurrency::Optimistic {
+            let what = "an optimistic transaction may be refused at its commit, so it can't be prepared; begin a \
+                        pessimistic one";
+            return Err(Error::invalid(what));
+        }
+        if name.is_empty() || name.len() > MAX_NAME_BYTES {
+            return Err(Error::invalid(format!(
+                "the name of a prepared transaction has 1 to {MAX_NAME_BYTES} bytes, and this one has {}",
+                name.len()
+            )));
+        }
+        self.writer()?.prepare(name, self.pending.batch(), &self.options.write)?;
+        self.savepoints.clear();
+        self.prepared = Some(name.to_vec());
+        Ok(())
+    }
+
     /// Undoes writes, claims and savepoints.
-    pub fn rollback(&mut self) {
+    ///
+    /// # Errors
+    /// Those of a write if it is prepared, and it stays so; none else.
+    pub fn rollback(&mut self) -> Result<()> {
+        if let Some(name) = &self.prepared {
+            self.db.tree().end_prepared(name, None, &self.options.write)?;
+            self.prepared = None;
+        }
+        self.forget();
+        Ok(())
+    }
+    fn forget(&mut self) {
         self.pending.clear();
         self.savepoints.clear();
         self.moment = None;
@@ -264,7 +323,8 @@ impl<D: Store> Transaction<D> {
     /// has claimed it lets go of in any case.
     ///
     /// # Errors
-    /// `Busy` if it is not as it was; else those of the write. `NotFound` if a family was dropped.
+    /// `Busy` if it is not as it was; else those of the write. `NotFound` if a family was dropped. One that is
+    /// prepared stays so.
     pub fn commit(mut self) -> Result<()> {
         if zoo::on(Bug::UnlockedEarly) {
             std::mem::take(&mut self.claims).keys().for_each(|key| self.release(key));
@@ -272,6 +332,11 @@ impl<D: Store> Transaction<D> {
         }
         let shell = self.writer()?;
         let (batch, options) = (self.pending.batch(), &self.options.write);
+        if let Some(name) = &self.prepared {
+            shell.end_prepared(name, Some(batch), options)?;
+            self.prepared = None;
+            return Ok(());
+        }
         if self.options.concurrency == Concurrency::Pessimistic {
             return shell.write_batch(batch, options);
         }
@@ -301,6 +366,15 @@ impl<D: Store> Transaction<D> {
 
     fn read(&self, of: &Shell, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Value>> {
         of.get_under(|| self.pending.entries(of.cf(), key), key, at)
+    }
+
+    fn check_not_prepared(&self) -> Result<()> {
+        match self.prepared {
+            None => Ok(()),
+            Some(_) => {
+                Err(Error::invalid("the transaction is prepared; commit it, or roll it back"))
+            }
+        }
     }
 
     /// The tree of a family of the database that the transaction is of.
@@ -396,7 +470,9 @@ impl<D: Store> Transaction<D> {
 
 impl<D: Store> Drop for Transaction<D> {
     fn drop(&mut self) {
-        self.rollback();
+        let Some(name) = self.prepared.take() else { return self.forget() };
+        let claims = std::mem::take(&mut self.claims).into_keys().collect();
+        self.db.locks().parked.put(name, Waiting { id: self.id, claims });
     }
 }
 

@@ -15,7 +15,7 @@ use std::collections::btree_map::Entry;
 use lithify_base::{CfId, ComparatorRef, Error, Kind, MAX_SEQ, Result, Seq, Tag, memory};
 use lithify_env::OutOfMemory;
 use lithify_env::sync::Arc;
-use lithify_journal::wal::BatchMark;
+use lithify_journal::wal::{BatchMark, BatchView};
 use lithify_memtable::{HeapPool, MemIter, MemTable, MemTableOptions, MemWriter};
 use lithify_tree::{Batch, Mems, insert_batch};
 
@@ -46,6 +46,17 @@ impl Mems for Indexes {
 }
 
 impl Pending {
+    /// What a prepared transaction has written; of a family without an order no read will ask.
+    ///
+    /// # Errors
+    /// `LimitExceeded` if there is no memory.
+    pub(crate) fn of(
+        batch: Batch,
+        order: impl Fn(CfId) -> Option<ComparatorRef>,
+    ) -> Result<Pending> {
+        let indexes = Indexes::of(&batch.view(), order)?;
+        Ok(Pending { batch, indexes })
+    }
     /// What a commit writes.
     pub(crate) fn batch(&self) -> &Batch {
         &self.batch
@@ -114,28 +125,36 @@ impl Pending {
         if mark == self.mark() {
             return Ok(());
         }
-        let kept = self.batch.view_to(mark);
-        let mut room: BTreeMap<CfId, (usize, usize)> = BTreeMap::new();
-        for op in kept.iter() {
-            let (entries, bytes) = room.entry(op.cf).or_default();
-            *entries += 1;
-            *bytes += op.key.len() + op.value.len();
-        }
-        let mut indexes = Indexes::default();
-        for (cf, (entries, bytes)) in room {
-            let mut index = Index::empty(self.indexes.0[&cf].order.clone())?;
-            index.entries.try_reserve(entries, bytes).map_err(refused)?;
-            indexes.0.insert(cf, index);
-        }
-        insert_batch(&mut indexes, &kept, OWN + 1);
+        let order = |cf| self.indexes.0.get(&cf).map(|index: &Index| index.order.clone());
+        self.indexes = Indexes::of(&self.batch.view_to(mark), order)?;
         self.batch.truncate(mark);
-        self.indexes = indexes;
         Ok(())
     }
     /// Forgets all writes.
     pub(crate) fn clear(&mut self) {
         self.batch.clear();
         self.indexes = Indexes::default();
+    }
+}
+
+impl Indexes {
+    /// Of the writes of `batch` to families that have an order.
+    fn of(batch: &BatchView<'_>, order: impl Fn(CfId) -> Option<ComparatorRef>) -> Result<Indexes> {
+        let mut room: BTreeMap<CfId, (usize, usize)> = BTreeMap::new();
+        for op in batch.iter() {
+            let (entries, bytes) = room.entry(op.cf).or_default();
+            *entries += 1;
+            *bytes += op.key.len() + op.value.len();
+        }
+        let mut indexes = Indexes::default();
+        for (cf, (entries, bytes)) in room {
+            let Some(order) = order(cf) else { continue };
+            let mut index = Index::empty(order)?;
+            index.entries.try_reserve(entries, bytes).map_err(refused)?;
+            indexes.0.insert(cf, index);
+        }
+        insert_batch(&mut indexes, batch, OWN + 1);
+        Ok(indexes)
     }
 }
 

@@ -4,6 +4,7 @@ mod backup;
 mod fifo;
 mod import;
 mod plans;
+mod prepared;
 mod shortage;
 mod sweeps;
 mod table_dirs;

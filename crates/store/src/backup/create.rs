@@ -70,6 +70,7 @@ impl BackupDir {
         if let Some(options) = what.options.map(FileName::Options) {
             small.extend(from.len_of(options)?.map(|_| options));
         }
+        small.extend(what.sections.iter().map(|(number, _)| FileName::Wal(*number)));
         let mut backup = Backup {
             id,
             unix_seconds,
@@ -211,6 +212,8 @@ fn write_small(
         let bytes = match name {
             FileName::Manifest(number) => what.state.to_manifest(number).0,
             FileName::Identity => what.db_id.clone().into_bytes(),
+            // The only log that a backup has.
+            FileName::Wal(_) => what.sections.iter().flat_map(|(_, log)| log.clone()).collect(),
             _ => {
                 let gone = || Error::corruption("the file is gone").in_file(name);
                 from.read_whole(name, OPTIONS_MAX)?.ok_or_else(gone)?

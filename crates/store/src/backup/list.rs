@@ -213,9 +213,9 @@ impl Unmade {
         if tables.windows(2).any(|pair| pair[0].name.number() >= pair[1].name.number()) {
             return Err(bad("has a table twice, or out of order"));
         }
-        // There are three kinds of them.
+        // There are four kinds of them.
         let twice = |(n, file): (usize, &BackedUp)| small[..n].iter().any(|f| f.name == file.name);
-        if small.len() > 3 || small.iter().enumerate().any(twice) {
+        if small.len() > 4 || small.iter().enumerate().any(twice) {
             return Err(bad("has a file twice"));
         }
         let mut lengths = tables.iter().chain(small).map(|file| file.bytes);
@@ -241,7 +241,8 @@ pub(super) fn is_table(name: FileName) -> bool {
 }
 
 fn is_small(name: FileName) -> bool {
-    matches!(name, FileName::Manifest(_) | FileName::Identity | FileName::Options(_))
+    use FileName::{Identity, Manifest, Options, Wal};
+    matches!(name, Manifest(_) | Identity | Options(_) | Wal(_))
 }
 
 fn bad(what: &str) -> Error {

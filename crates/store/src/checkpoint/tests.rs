@@ -32,7 +32,15 @@ fn copy_of(dir: &Dir) -> Checkpoint {
         family.files.insert(number, translate::wire_file(&file));
     }
     let db_id = "the id".to_owned();
-    Checkpoint { state, manifest: 9, logs: vec![(8, 6)], options: Some(7), db_id, unsynced: false }
+    Checkpoint {
+        state,
+        manifest: 9,
+        logs: vec![(8, 6)],
+        sections: None,
+        options: Some(7),
+        db_id,
+        unsynced: false,
+    }
 }
 
 fn target(fs: FsRef) -> Dir {

@@ -10,6 +10,7 @@ use lithify_files::dir::{Dir, FileName};
 use lithify_files::wal::{self, OnRot};
 use lithify_journal::manifest::WireFile;
 use lithify_journal::manifest::file::FileCounts;
+use lithify_journal::wal::{Op, Sections};
 use lithify_tables::sst::verify::{Checked, inspect};
 use lithify_tables::sst::{OpenTable, TableReader};
 
@@ -142,13 +143,19 @@ impl Survey {
     /// The number of the last write that the logs know of.
     fn take_logs(&mut self, dir: &Dir, logs: Range<u64>, operators: Operators<'_>) -> Result<Seq> {
         let state = &self.found.state;
-        let mut batches = 0;
+        let (mut batches, mut last, mut sections) = (0, 0, Sections::default());
         let replayed = wal::replay(dir, logs, &state.wals, OnRot::Refuse, |log, batch| {
             batches += 1;
             let named = |e: Error| e.in_file(dir.path_of(FileName::Wal(log)).display());
-            for op in batch.view()? {
-                // What a dropped family held is passed over.
+            let logged = batch.view()?;
+            let effect = sections.take(&logged)?;
+            last = logged.sequence() + effect.as_ref().map_or(0, |of| u64::from(of.count()));
+            for op in logged.iter_all().filter_map(Op::write) {
+                // What a dropped family held is passed over, and what is in tables already.
                 let Some(family) = state.families.get(&op.cf) else { continue };
+                if log < family.log_number && !logged.is_marked() {
+                    continue;
+                }
                 let name = self.options.merge_operators.get(&family.name).map(String::as_str);
                 if op.kind == Kind::Merge && !operators(&family.name, name) {
                     return Err(named(no_operator(&family.name, name)));
@@ -160,7 +167,7 @@ impl Survey {
         for log in replayed.logs {
             self.logs.push((log.number, log.len));
         }
-        Ok(replayed.last_seq)
+        Ok(replayed.last_seq.max(last.saturating_sub(1)))
     }
 
     /// Refuses what the open of the new database would refuse after it was written.

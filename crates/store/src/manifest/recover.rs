@@ -111,6 +111,10 @@ fn read(dir: &Dir, manifest: u64) -> Result<Recovered> {
         true => translate::renumber,
         false => translate::order_foreign,
     });
+    if !read.ours && state.min_log_to_keep > 0 {
+        // What is prepared or committed may lie there, says RocksDB, and nothing else tells.
+        state.sections_from = state.min_log_to_keep;
+    }
     // A crash leaves files whose numbers no edit knows; a number is never used twice.
     if !zoo::on(Bug::NumbersAgain) {
         state.next_file = numbers::next_number(dir, numbers::known(&state))?;

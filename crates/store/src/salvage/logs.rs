@@ -20,7 +20,8 @@ use lithify_files::dir::{Dir, FileName, Sparse};
 use lithify_files::wal::{log_numbers, read_log};
 use lithify_journal::manifest::ManifestState;
 use lithify_journal::wal::{
-    BatchView, Found, Predecessor, RecordKind, RecordReader, SeqRule, WalWalk,
+    BatchBuilder, BatchView, Found, Predecessor, RecordKind, RecordReader, Sections, SeqRule,
+    WalWalk,
 };
 use lithify_merge::tombstone::RangeTombstone;
 
@@ -56,6 +57,8 @@ pub(super) struct Logs {
     pub(super) last: Seq,
     pub(super) lost: Vec<Lost>,
     pub(super) notes: Vec<String>,
+    /// Of transactions that are prepared.
+    sections: Sections,
 }
 
 /// A log that was read into memory.
@@ -73,6 +76,14 @@ impl Logs {
     pub(super) fn take(dir: &Dir, state: Option<&ManifestState>) -> Logs {
         let mut logs = Logs::default();
         logs.take_from(dir, state.map_or(0..u64::MAX, ManifestState::logs), state);
+        let open = logs.sections.names().map(|name| {
+            format!(
+                "transaction \"{}\" was prepared and neither committed nor rolled back; what it would \
+                 write is left out",
+                name.escape_ascii()
+            )
+        });
+        logs.notes.extend(open.collect::<Vec<_>>());
         logs
     }
 
@@ -164,7 +175,9 @@ impl Logs {
     }
 
     fn batch(&mut self, payload: &[u8], log: u64, state: Option<&ManifestState>) -> Result<()> {
-        let batch = BatchView::parse(payload)?;
+        let logged = BatchView::parse(payload)?;
+        let effect = self.sections.take(&logged)?;
+        let batch = effect.as_ref().map_or(logged, BatchBuilder::view);
         let first = batch.sequence();
         if first <= self.last {
             let what = format!("write {first} does not follow write {}", self.last);

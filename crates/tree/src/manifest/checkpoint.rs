@@ -27,17 +27,19 @@ pub struct CheckpointOptions {
 /// Logs with the bytes of each that count.
 type Logs = Vec<(u64, u64)>;
 
-/// What a copy with logs is made of.
+/// What a copy is made of.
 struct Moment {
     trees: Trees,
     /// Number of the last write.
     last_seq: Seq,
     /// Those that hold what is in no table, oldest first.
     logs: Logs,
+    /// A log of what is prepared, if anything is.
+    sections: Option<Vec<u8>>,
 }
 
 /// Families with what they hold.
-pub(crate) type Trees = Vec<(Shell, Arc<SuperVersion>)>;
+type Trees = Vec<(Shell, Arc<SuperVersion>)>;
 
 impl Shell {
     /// Makes a copy of the present state in `path`. The memtables are flushed first, so that the
@@ -45,8 +47,8 @@ impl Shell {
     pub fn checkpoint(&self, path: &Path) -> Result<()> {
         let target = Dir::new(self.shared.resources.env.fs.clone(), path);
         target.check_target(&self.shared.resources.dir, "a checkpoint")?;
-        let (pinned, last_seq) = self.one_moment()?;
-        let copy = self.copy_of(&pinned, last_seq, None);
+        let moment = self.one_moment()?;
+        let copy = self.copy_of(&moment, None);
         copy.write(&self.shared.resources.dir, &target, &mut |_| {}).map(drop)
     }
 
@@ -65,13 +67,13 @@ impl Shell {
         let moment = match small {
             Some(moment) => moment,
             None => {
-                let (trees, last_seq) = self.one_moment()?;
+                let moment = self.one_moment()?;
                 // The number of a log that comes later than all that the trees name.
                 let logs = vec![(self.shared.next_file().0, 0)];
-                Moment { trees, last_seq, logs }
+                Moment { logs, ..moment }
             }
         };
-        let mut copy = self.copy_of(&moment.trees, moment.last_seq, None);
+        let mut copy = self.copy_of(&moment, None);
         // The tree of a family that was not flushed for long names logs that are gone.
         copy.state.min_log_to_keep =
             moment.logs.iter().map(|(number, _)| *number).min().unwrap_or(0);
@@ -127,7 +129,8 @@ impl Shell {
         }
         let last_seq = self.shared.writes.published.load(Ordering::Acquire);
         let total: u64 = logs.iter().map(|(_, bytes)| bytes).sum();
-        Ok((total < most).then_some(Moment { trees, last_seq, logs }))
+        let sections = self.shared.writes.prepared.log(last_seq);
+        Ok((total < most).then_some(Moment { trees, last_seq, logs, sections }))
     }
 
     /// Backs the present state up into `to`; the backup, and the bytes that were copied for it.
@@ -142,28 +145,35 @@ impl Shell {
     ) -> Result<(Backup, u64)> {
         to.check_place(&self.shared.resources.dir)?;
         // Their tables are pinned for as long as they are held.
-        let (trees, last_seq) = self.one_moment()?;
-        let what = self.copy_of(&trees, last_seq, self.shared.resources.dir.newest_options()?);
+        let moment = self.one_moment()?;
+        let what = self.copy_of(&moment, self.shared.resources.dir.newest_options()?);
         let now = self.shared.resources.env.rt.wall_seconds();
         let (backup, progress) = to.create(&self.shared.resources.dir, what, now, watch)?;
         Ok((backup, progress.copied))
     }
 
-    /// What a copy of these trees is to have.
-    pub(crate) fn copy_of(&self, trees: &Trees, last_seq: Seq, options: Option<u64>) -> Checkpoint {
+    /// What a copy of that moment is to have.
+    fn copy_of(&self, moment: &Moment, options: Option<u64>) -> Checkpoint {
         let manifest = self.shared.next_file();
         let db_id = &self.shared.resources.maker.db_id;
-        let named = trees
+        let named = moment
+            .trees
             .iter()
             .map(|(family, sv)| (family.family.cf, &*family.family.name, &sv.tree.version));
         let named: Vec<_> = named.collect();
+        let sections = moment.sections.clone().map(|log| (self.shared.next_file().0, log));
         let mut state =
-            manifest_state(&named, db_id, self.shared.resources.numbers.peek(), last_seq);
+            manifest_state(&named, db_id, self.shared.resources.numbers.peek(), moment.last_seq);
+        if let Some((number, log)) = &sections {
+            state.sections_from = *number;
+            state.wals.insert(*number, Some(log.len() as u64));
+        }
         state.max_cf = self.shared.max_cf.load(Ordering::SeqCst);
         Checkpoint {
             state,
             manifest: manifest.0,
             logs: Vec::new(),
+            sections,
             options,
             db_id: db_id.clone(),
             unsynced: false,
@@ -171,11 +181,12 @@ impl Shell {
     }
 
     /// The trees of all families, with everything up to one write. With several families no write is made
-    /// meanwhile: a later flush of one would bring in its part of a batch alone.
+    /// meanwhile: a later flush of one would bring in its part of a batch alone, as one of what was prepared would
+    /// commit what is prepared here.
     ///
     /// # Errors
     /// `ReadOnly` for a handle that only reads where the log holds writes; those of a flush.
-    pub(crate) fn one_moment(&self) -> Result<(Trees, Seq)> {
+    fn one_moment(&self) -> Result<Moment> {
         let families = self.families();
         if self.shared.is_read_only_handle() {
             let trees: Trees = families.into_iter().map(with_tree).collect();
@@ -184,21 +195,28 @@ impl Shell {
                             can't flush them; open the database for writing to copy it";
                 return Err(Error::new(ErrorKind::ReadOnly, what));
             }
-            return Ok((trees, self.shared.writes.published.load(Ordering::Acquire)));
+            return Ok(self.moment(trees));
         }
         let mut held = Held::new(self, self.take_turn()?);
         let mut frozen = Vec::new();
         for family in &families {
             frozen.push(family.freeze_for_flush(held.log())?);
         }
-        let held = (families.len() > 1).then_some(held);
+        let alone = families.len() == 1 && self.shared.writes.prepared.is_empty();
+        let held = (!alone).then_some(held);
         for (family, frozen) in families.iter().zip(frozen) {
             family.wait_flushed(frozen)?;
         }
-        let trees = families.into_iter().map(with_tree).collect();
-        let last_seq = self.shared.writes.published.load(Ordering::Acquire);
+        let moment = self.moment(families.into_iter().map(with_tree).collect());
         drop(held);
-        Ok((trees, last_seq))
+        Ok(moment)
+    }
+
+    /// The moment that these trees are of, with no log.
+    fn moment(&self, trees: Trees) -> Moment {
+        let last_seq = self.shared.writes.published.load(Ordering::Acquire);
+        let sections = self.shared.writes.prepared.log(last_seq);
+        Moment { trees, last_seq, logs: Vec::new(), sections }
     }
 }
 

@@ -248,8 +248,9 @@ impl CommitEdits {
             }
         }
         let first_log = self.first_log();
+        let sections = self.shared.writes.prepared.first_log(self.shared.first_log_of_families());
         if let Some(last) = edits.last_mut() {
-            last.min_log_to_keep = first_log;
+            last.name_logs(first_log, sections, manifest.state().sections_from);
         }
         let default = zoo::on(Bug::LockOverSync).then(|| self.shared.families()[0].clone());
         let _held = default.as_ref().map(|shell| shell.core());
@@ -263,6 +264,7 @@ impl CommitEdits {
             }
         }
         manifest.commit(&edits)?;
+        self.shared.writes.prepared.tell(sections);
         if let Some(first_log) = first_log {
             self.shared.writes.logs_from.fetch_max(first_log, Ordering::AcqRel);
         }

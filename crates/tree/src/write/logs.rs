@@ -23,7 +23,8 @@
 //! to replay. So the edit of a flush waits there until every log below its own is durable, and the
 //! flushes that replace a lost log are of all families, with edits that take effect together
 //! (`commits`). That is for the log that is written: where one fails that was being closed, a flush
-//! may wait for it already. That ends writing, and what the log holds shows at the next open.
+//! may wait for it already. That ends writing, and what the log holds shows at the next open; so does any lost log
+//! while transactions are prepared.
 //!
 //! Keeps: no sync is repeated on a lost log. A synced write is acknowledged only when every log
 //! before its own is durable, or all that log held is in tables. No write follows a lost log that
@@ -110,6 +111,7 @@ impl Shell {
                 if !log.is_alone() {
                     return Err(self.not_replaced(lost, &errors::several()));
                 }
+                self.check_nothing_prepared().map_err(|e| self.not_replaced(lost.clone(), &e))?;
                 let shell = self.shared.shell(log.families[0].family.clone());
                 if let Err(e) = shell.wait_flushed(Some(closing.mem)) {
                     // The log of now follows the lost one, and goes with it.
@@ -141,6 +143,7 @@ impl Shell {
     /// never waits for that; other writers do, as for a stop.
     fn give_up_log(&self, log: &mut Log) -> Result<()> {
         self.recall(log)?;
+        self.check_nothing_prepared()?;
         log.wal = None;
         let all: Vec<usize> = (0..log.families.len()).collect();
         let fresh = fresh_memtables(log, &all, &self.shared.resources.arenas)?;
@@ -151,6 +154,14 @@ impl Shell {
         log.given_up = Some(GivenUp { mems });
         self.swap_memtables(log, fresh);
         Ok(())
+    }
+
+    /// What is prepared is in no table, and a log that is lost may be between it and what ends it.
+    fn check_nothing_prepared(&self) -> Result<()> {
+        match self.shared.writes.prepared.first_log(self.shared.first_log_of_families()) {
+            0 => Ok(()),
+            _ => Err(errors::prepared()),
+        }
     }
 
     /// All that lost logs held is in tables, and the edit that says so is durable.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use lithify::import::{ImportOptions, ImportReport, Maker};
-use lithify::{Builder, Compression, Db, ErrorKind, Policy, Settings};
-use rocksdb::{DB, Options};
+use lithify::{Builder, Compression, Db, ErrorKind, Policy, Settings, TransactionOptions};
+use rocksdb::{DB, Options, TransactionDB};
 
 use crate::c_api;
 use crate::our_tables::{fill, same_content, small};
@@ -296,18 +296,65 @@ fn one_engine_at_a_time() {
     Db::open(dir.path(), small()).unwrap().close().unwrap();
 }
 
-/// A transaction that was prepared and neither committed nor rolled back is no write yet.
+/// A transaction that RocksDB prepared, and neither committed nor rolled back before it was killed, is prepared here.
 #[test]
-fn prepared_transactions_are_refused() {
+fn what_rocksdb_prepared_is_prepared_here() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     c_api::prepare(from.path(), || {
-        let killed = to.path().join("killed");
+        let (killed, new) = (to.path().join("killed"), to.path().join("new"));
         copy_dir(from.path(), &killed);
-        let error = import(&killed, &to.path().join("new")).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-        assert!(error.to_string().contains("two-phase commit"), "{error}");
-        assert!(!to.path().join("new").exists());
+        import(&killed, &new).unwrap();
+        for dir in [killed, new] {
+            let db = Db::open(&dir, small()).unwrap();
+            let before = content(&db);
+            let all = db.prepared_transactions().unwrap();
+            assert_eq!(all.len(), 1);
+            for txn in all {
+                assert!(!txn.is_empty());
+                txn.commit().unwrap();
+            }
+            assert!(content(&db).len() > before.len());
+            db.close().unwrap();
+        }
     });
+}
+
+/// And the other way round: RocksDB commits what was prepared here, or rolls it back.
+#[test]
+fn what_is_prepared_here_rocksdb_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path(), small()).unwrap();
+    fill(&db, 3000, 7);
+    let prepare = |name: &str, key: &str| {
+        let mut txn = db.begin_transaction(TransactionOptions::pessimistic());
+        txn.put(key, "1").unwrap();
+        txn.prepare(name).unwrap();
+        txn
+    };
+    for (name, key) in [("pay", "~pay"), ("ship", "~ship")] {
+        drop(prepare(name, key));
+    }
+    prepare("bill", "~bill").commit().unwrap();
+    prepare("send", "~send").rollback().unwrap();
+    fill(&db, 3000, 8);
+    db.settle().unwrap();
+    db.close().unwrap();
+    let there: TransactionDB = TransactionDB::open_default(dir.path()).unwrap();
+    for txn in there.prepared_transactions() {
+        match &txn.get_name().unwrap()[..] {
+            b"pay" => txn.commit().unwrap(),
+            b"ship" => txn.rollback().unwrap(),
+            other => panic!("{}", other.escape_ascii()),
+        }
+    }
+    let has = |key: &str| there.get(key).unwrap().is_some();
+    assert_eq!(["~pay", "~ship", "~bill", "~send"].map(has), [true, false, true, false]);
+    drop(there);
+    let db = Db::open(dir.path(), small()).unwrap();
+    let has = |key: &str| db.get(key).unwrap().is_some();
+    assert_eq!(["~pay", "~ship", "~bill", "~send"].map(has), [true, false, true, false]);
+    assert!(db.prepared_transactions().unwrap().is_empty());
+    db.close().unwrap();
 }
 
 fn copy_dir(from: &Path, to: &Path) {

@@ -49,6 +49,7 @@ fn full_edit() -> WireEdit {
         next_file: Some(90),
         max_cf: Some(3),
         min_log_to_keep: Some(7),
+        sections_from: Some(6),
         last_seq: Some(MAX_SEQ),
         cursors: vec![(1, key(b"c", 1))],
         deleted: vec![(0, 5), (2, 6)],

@@ -59,6 +59,7 @@ fn replay_of_a_snapshot_is_the_state() {
                 WalAddition { number: 11, synced: Some(50) },
             ],
             min_log_to_keep: Some(3),
+            sections_from: Some(2),
             wals_deleted_below: Some(3),
             ..WireEdit::default()
         },

@@ -172,7 +172,7 @@ impl Database {
             }
             Step::PopSavepoint => outcome(txn.pop_savepoint(), nothing),
             Step::RollBack => {
-                txn.rollback();
+                txn.rollback().unwrap();
                 Ok(Answer::Nothing)
             }
             Step::SetSnapshot => {

@@ -1,0 +1,73 @@
+//! Sections of prepared transactions while logs are read: which are open, and what takes effect when.
+//!
+//! ```text
+//!   [begin | put a 1 | prepared "pay"]   open: pay
+//!   [put b 2, committed "pay"]           takes effect: put b 2, put a 1
+//!   [ended "pay"]                        open: none; a mark of a name that is not open says nothing
+//! ```
+//! Keeps: what a batch brings into effect is in its own order, and numbered from its own number on.
+//! Leaves to others: which logs are read, and from where on. A section whose log is not needed any more may be
+//! missing: what it committed is in tables.
+
+use std::collections::BTreeMap;
+
+use lithify_base::Result;
+
+use super::batch::{BatchBuilder, BatchView, Mark, Op};
+
+/// What is prepared, by the name of its transaction.
+#[derive(Debug, Default)]
+pub struct Sections(BTreeMap<Vec<u8>, BatchBuilder>);
+
+impl Sections {
+    /// Takes note of the marks of `batch`, the next one of the logs. What takes effect with it; `None` for
+    /// one without marks: its entries.
+    ///
+    /// # Errors
+    /// `LimitExceeded` if there is no memory.
+    pub fn take(&mut self, batch: &BatchView<'_>) -> Result<Option<BatchBuilder>> {
+        if !batch.is_marked() {
+            return Ok(None);
+        }
+        let mut effect = BatchBuilder::new();
+        effect.set_sequence(batch.sequence());
+        let mut begun = batch.sections();
+        let mut within = false;
+        for op in batch.iter_all() {
+            match op {
+                Op::Mark(Mark::Begin) => within = true,
+                Op::Mark(Mark::Prepared(name)) => {
+                    within = false;
+                    let section = begun.next().expect("it was checked whole");
+                    let writes = BatchBuilder::without_marks(&section.writes)?;
+                    self.0.insert(name.to_vec(), writes);
+                }
+                Op::Mark(Mark::Committed(name)) => {
+                    if let Some(section) = self.0.remove(name) {
+                        effect.try_reserve(section.count() as usize, section.byte_len())?;
+                        effect.append(&section);
+                    }
+                }
+                Op::Mark(Mark::Ended(name)) => drop(self.0.remove(name)),
+                Op::Write(op) if !within => {
+                    effect.try_reserve(1, op.key.len() + op.value.len())?;
+                    effect.add(&op);
+                }
+                Op::Write(_) | Op::LogData(_) => {}
+            }
+        }
+        Ok(Some(effect))
+    }
+
+    /// What is open, by name.
+    pub fn into_open(self) -> BTreeMap<Vec<u8>, BatchBuilder> {
+        self.0
+    }
+    /// Names of those that are open.
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.keys().map(Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod tests;
