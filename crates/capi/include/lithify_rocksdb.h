@@ -178,8 +178,8 @@ void rocksdb_cuckoo_options_set_hash_ratio(rocksdb_cuckoo_table_options_t*, doub
 void rocksdb_cuckoo_options_set_identity_as_first_hash(rocksdb_cuckoo_table_options_t*, unsigned char); /* noted */
 void rocksdb_cuckoo_options_set_max_search_depth(rocksdb_cuckoo_table_options_t*, uint32_t); /* noted */
 void rocksdb_cuckoo_options_set_use_module_hash(rocksdb_cuckoo_table_options_t*, unsigned char); /* noted */
-rocksdb_dbpath_t* rocksdb_dbpath_create(const char*, uint64_t); /* refused */
-void rocksdb_dbpath_destroy(rocksdb_dbpath_t*); /* refused */
+rocksdb_dbpath_t* rocksdb_dbpath_create(const char*, uint64_t);
+void rocksdb_dbpath_destroy(rocksdb_dbpath_t*);
 void rocksdb_delete(rocksdb_t*, const rocksdb_writeoptions_t*, const char*, size_t, char**);
 void rocksdb_delete_cf(rocksdb_t*, const rocksdb_writeoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, char**);
 void rocksdb_delete_cf_with_ts(rocksdb_t*, const rocksdb_writeoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, const char*, size_t, char**); /* refused */
@@ -442,7 +442,7 @@ void rocksdb_options_set_bottommost_compression(rocksdb_options_t*, int);
 void rocksdb_options_set_bottommost_compression_options(rocksdb_options_t*, int, int, int, int, unsigned char);
 void rocksdb_options_set_bottommost_compression_options_zstd_max_train_bytes(rocksdb_options_t*, int, unsigned char); /* noted */
 void rocksdb_options_set_bytes_per_sync(rocksdb_options_t*, uint64_t); /* noted */
-void rocksdb_options_set_cf_paths(rocksdb_options_t*, const rocksdb_dbpath_t**, size_t); /* refused */
+void rocksdb_options_set_cf_paths(rocksdb_options_t*, const rocksdb_dbpath_t**, size_t);
 void rocksdb_options_set_compaction_filter(rocksdb_options_t*, rocksdb_compactionfilter_t*);
 void rocksdb_options_set_compaction_filter_factory(rocksdb_options_t*, rocksdb_compactionfilterfactory_t*);
 void rocksdb_options_set_compaction_pri(rocksdb_options_t*, int);
@@ -457,7 +457,7 @@ void rocksdb_options_set_create_if_missing(rocksdb_options_t*, unsigned char);
 void rocksdb_options_set_create_missing_column_families(rocksdb_options_t*, unsigned char);
 void rocksdb_options_set_cuckoo_table_factory(rocksdb_options_t*, rocksdb_cuckoo_table_options_t*); /* noted */
 void rocksdb_options_set_db_log_dir(rocksdb_options_t*, const char*); /* noted */
-void rocksdb_options_set_db_paths(rocksdb_options_t*, const rocksdb_dbpath_t**, size_t); /* refused */
+void rocksdb_options_set_db_paths(rocksdb_options_t*, const rocksdb_dbpath_t**, size_t);
 void rocksdb_options_set_db_write_buffer_size(rocksdb_options_t*, size_t);
 void rocksdb_options_set_delete_obsolete_files_period_micros(rocksdb_options_t*, uint64_t); /* noted */
 void rocksdb_options_set_disable_auto_compactions(rocksdb_options_t*, int);

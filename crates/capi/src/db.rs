@@ -13,6 +13,7 @@ use lithify::{
 
 use crate::face::{DEFAULT, Face};
 use crate::options::{Caching, Options};
+use crate::places::TableDirs;
 use crate::raw::{Many, Outs, Res, SnapshotHandle, c_bytes, c_text, c_texts, export, give};
 use crate::small::{Compacts, Flushes, Waits};
 use crate::users::{Keeping, Telling};
@@ -31,6 +32,8 @@ pub(crate) struct Database {
     pub(crate) closed: Arc<AtomicBool>,
     reads_only: bool,
     pub(crate) path: Arc<Path>,
+    /// Where its families have their tables.
+    table_dirs: TableDirs,
     /// The default family has a compaction filter.
     has_filter: bool,
 }
@@ -115,15 +118,15 @@ impl Database {
         named: &[(&str, &Options)],
         opens: Opens<'_>,
     ) -> Res<Opened> {
-        options.places.check(path)?;
         named.iter().try_for_each(|(_, options)| options.places.check(path))?;
-        let (mut builder, mut notes) = builder_of(options, named)?;
-        let there = match builder.list_column_families(path) {
+        let there = match options.builder_at(path)?.list_column_families(path) {
             Ok(names) => names,
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
         };
         check_names(options, path, &there, named, opens)?;
+        let table_dirs = table_dirs_of(options, path, named);
+        let (mut builder, mut notes) = builder_of(options, named, (&there, &table_dirs))?;
         let mut made: Vec<(&str, ColumnFamilyOptions)> = Vec::new();
         let mut ttl = Duration::ZERO;
         for (i, (name, options)) in named.iter().enumerate() {
@@ -132,7 +135,7 @@ impl Database {
                 ttl = time.unwrap_or(ttl);
                 continue;
             }
-            let (family, more) = options.family()?;
+            let (family, more) = options.family(&table_dirs)?;
             let family = time.into_iter().fold(family, ColumnFamilyOptions::ttl);
             notes = format!("{notes} {more}").trim().to_owned();
             match there.iter().any(|there| there == name) {
@@ -153,6 +156,7 @@ impl Database {
             closed: Arc::new(AtomicBool::new(false)),
             reads_only: !opens.writes(),
             path: path.into(),
+            table_dirs,
             has_filter: options.parts.filters(),
         };
         for (_, options) in named.iter().chain([&(DEFAULT, options)]) {
@@ -185,6 +189,11 @@ impl Database {
         if let Some(telling) = &self.telling {
             telling.say(text);
         }
+    }
+    /// What a new family with `options` is made with.
+    pub(crate) fn family_options(&self, options: &Options) -> Res<(ColumnFamilyOptions, String)> {
+        options.places.check(&self.path)?;
+        options.family(&self.table_dirs)
     }
     /// Makes a family.
     pub(crate) fn make_family(
@@ -285,14 +294,31 @@ fn check_names(
     }
 }
 
+fn table_dirs_of(options: &Options, path: &Path, named: &[(&str, &Options)]) -> TableDirs {
+    let default = named.iter().find(|(name, _)| *name == DEFAULT);
+    TableDirs::new(path, &options.places, default.map(|(_, options)| &options.places))
+}
+
 /// What a database with these families is opened with: all have one memory budget, with room for the largest memtables,
 /// and one cache and one bound of memtables, those of the database's options or the first that a family is given.
-fn builder_of(options: &Options, named: &[(&str, &Options)]) -> Res<(Builder, String)> {
+fn builder_of(
+    options: &Options,
+    named: &[(&str, &Options)],
+    (there, table_dirs): (&[String], &TableDirs),
+) -> Res<(Builder, String)> {
     let mut budget = 0;
     for (_, options) in named {
         budget = budget.max(options.resolved()?.0.memory_budget);
     }
-    let (builder, notes) = options.builder_for(budget)?;
+    let (mut builder, notes) = options.builder_for(budget, table_dirs.of_default.clone())?;
+    // Families that are not named are opened, too, to be read.
+    for name in there.iter().filter(|there| !named.iter().any(|(name, _)| there == name)) {
+        if !table_dirs.are_for_all() {
+            let mut settings = options.resolved()?.0;
+            settings.table_dirs = table_dirs.of(None);
+            builder = builder.column_family(name, ColumnFamilyOptions::new().settings(settings));
+        }
+    }
     let all = || [options].into_iter().chain(named.iter().map(|(_, options)| *options));
     let cache = all().map(|options| &options.cache).find_map(Caching::shared);
     let builder = cache.into_iter().fold(builder, Builder::shared_cache);
@@ -498,8 +524,7 @@ export! {
     fn rocksdb_create_column_family(
         db: &Database, options: &Options, name: text, errptr
     ) -> *mut Family {
-        options.places.check(&db.path)?;
-        let (mut family, notes) = options.family()?;
+        let (mut family, notes) = db.family_options(options)?;
         if matches!(db.face, Face::Timed(_)) {
             family = family.ttl(Duration::ZERO);
         }

@@ -11,11 +11,11 @@ use lithify::env::Env;
 use lithify::{
     Builder, ColumnFamilyOptions, CompactionFilterRef, CompactionPri, ComparatorRef, Compression,
     Durability, Error, MergeOperatorRef, Policy, PrefixExtractorRef, Settings, SharedCache,
-    SharedMemtables,
+    SharedMemtables, TableDir,
 };
 
 use crate::kept::{Kept, keeps, rows};
-use crate::places::Places;
+use crate::places::{DbPath, Places, TableDirs};
 use crate::raw::{Res, export, give};
 use crate::shared::{Cache, Env as EnvHandle, Logger, RateLimiter, WriteBuffers};
 use crate::table::{CuckooOptions, FifoOptions, TableOptions, UniversalOptions};
@@ -192,7 +192,7 @@ impl Options {
     /// # Errors
     /// As [`resolved`](Options::resolved).
     pub(crate) fn builder(&self) -> Res<(Builder, String)> {
-        self.builder_for(0)
+        self.builder_for(0, self.places.of_default())
     }
 
     /// The same for the database in `path`.
@@ -204,12 +204,18 @@ impl Options {
         Ok(self.builder()?.0)
     }
 
-    /// The same with a memory budget of at least `budget` bytes, as a family may need.
+    /// The same with a memory budget of at least `budget` bytes, as a family may need, and with these directories
+    /// for tables.
     ///
     /// # Errors
     /// As [`resolved`](Options::resolved).
-    pub(crate) fn builder_for(&self, budget: u64) -> Res<(Builder, String)> {
+    pub(crate) fn builder_for(
+        &self,
+        budget: u64,
+        table_dirs: Vec<TableDir>,
+    ) -> Res<(Builder, String)> {
         let (mut settings, notes) = self.resolved()?;
+        settings.table_dirs = table_dirs;
         settings.memory_budget = settings.memory_budget.max(budget);
         let mut builder = Builder::new(settings).create_among_files();
         let Parts { order, operator, filter, factory, prefixes } = self.parts.clone();
@@ -248,12 +254,13 @@ impl Options {
         self.collectors.iter().map(one).collect()
     }
 
-    /// What a family is opened with.
+    /// What a family of a database with these directories for tables is opened with.
     ///
     /// # Errors
     /// As [`resolved`](Options::resolved).
-    pub(crate) fn family(&self) -> Res<(ColumnFamilyOptions, String)> {
-        let (settings, notes) = self.resolved()?;
+    pub(crate) fn family(&self, table_dirs: &TableDirs) -> Res<(ColumnFamilyOptions, String)> {
+        let (mut settings, notes) = self.resolved()?;
+        settings.table_dirs = table_dirs.of(Some(&self.places));
         let mut family = ColumnFamilyOptions::new().settings(settings);
         let Parts { order, operator, filter, factory, prefixes } = self.parts.clone();
         if let Some(order) = order {
@@ -529,6 +536,16 @@ fn priority(o: &mut Options, pri: i32) {
 }
 
 export! {
+    fn rocksdb_options_set_db_paths(options: &mut Options, paths: many *const DbPath, n: usize) {
+        let paths = paths.handles(n, "db_paths")?.into_iter().map(|path| path.0.clone());
+        options.places.db_paths = paths.collect();
+        Ok(())
+    }
+    fn rocksdb_options_set_cf_paths(options: &mut Options, paths: many *const DbPath, n: usize) {
+        let paths = paths.handles(n, "cf_paths")?.into_iter().map(|path| path.0.clone());
+        options.places.cf_paths = paths.collect();
+        Ok(())
+    }
     fn rocksdb_options_create() -> *mut Options {
         Ok(give(Options::new()))
     }

@@ -1,34 +1,70 @@
-//! Options that name directories. All files of a database are in one, so they have to name that.
+//! Options that name directories: those of tables, and that of logs, which has to be the database's own.
 
 use std::path::{Path, PathBuf};
 
-use lithify::Error;
+use lithify::{Error, TableDir};
 
 use crate::raw::{Res, export, give};
 
-/// Directories that options name, by the option.
+/// Directories that options name.
 #[derive(Clone, Default)]
-pub(crate) struct Places(Vec<(&'static str, Vec<PathBuf>)>);
+pub(crate) struct Places {
+    /// That of logs, if it is given.
+    pub(crate) wal_dir: Option<PathBuf>,
+    /// Those of the tables of all families.
+    pub(crate) db_paths: Vec<TableDir>,
+    /// Those of the tables of one.
+    pub(crate) cf_paths: Vec<TableDir>,
+}
 
 impl Places {
-    /// What an option names; nothing where it is not given.
-    pub(crate) fn set(&mut self, option: &'static str, dirs: Vec<PathBuf>) {
-        self.0.retain(|(name, _)| *name != option);
-        self.0.push((option, dirs));
-    }
-    /// Whether each is the directory `path` of the database, or is not given.
+    /// Whether logs are in the directory `path` of the database.
     ///
     /// # Errors
-    /// `Unsupported` naming the option and the first that is another one.
+    /// `Unsupported` if they are to be in another one.
     pub(crate) fn check(&self, path: &Path) -> Res<()> {
-        for (option, dirs) in &self.0 {
-            if let Some(dir) = dirs.iter().find(|dir| !is_same(dir, path)) {
-                return Err(Error::unsupported(format!(
-                    "{option}={dir:?}: all files are in the database's directory; leave it out"
-                )));
-            }
+        match self.wal_dir.as_ref().filter(|dir| !is_same(dir, path)) {
+            Some(dir) => Err(Error::unsupported(format!(
+                "wal_dir={dir:?}: logs are in the database's directory; leave it out"
+            ))),
+            None => Ok(()),
         }
-        Ok(())
+    }
+    /// The directories of a family's tables, where the options of the database are these, too.
+    pub(crate) fn of_default(&self) -> Vec<TableDir> {
+        if self.cf_paths.is_empty() { self.db_paths.clone() } else { self.cf_paths.clone() }
+    }
+}
+
+/// The directories of the tables of a database's families.
+#[derive(Clone, Default)]
+pub(crate) struct TableDirs {
+    /// Those of the default family.
+    pub(crate) of_default: Vec<TableDir>,
+    /// Those of a family without any of its own.
+    others: Vec<TableDir>,
+}
+
+impl TableDirs {
+    /// As the options of the database in `path` say, and those of its default family, if there are some.
+    pub(crate) fn new(path: &Path, db: &Places, default: Option<&Places>) -> TableDirs {
+        let own = default.map(|places| &places.cf_paths).filter(|dirs| !dirs.is_empty());
+        let of_default = own.cloned().unwrap_or_else(|| db.of_default());
+        let others = match db.db_paths.is_empty() && !of_default.is_empty() {
+            // Those of the default family are not for all here.
+            true => vec![TableDir { path: path.to_owned(), target_bytes: 0 }],
+            false => db.db_paths.clone(),
+        };
+        TableDirs { of_default, others }
+    }
+    /// Those of a family whose options name `places`; of one that was not named without.
+    pub(crate) fn of(&self, places: Option<&Places>) -> Vec<TableDir> {
+        let own = places.map(|places| &places.cf_paths).filter(|dirs| !dirs.is_empty());
+        own.unwrap_or(&self.others).clone()
+    }
+    /// Whether a family that is not named has those of the default family.
+    pub(crate) fn are_for_all(&self) -> bool {
+        self.of_default == self.others
     }
 }
 
@@ -43,12 +79,11 @@ pub(crate) fn is_same(a: &Path, b: &Path) -> bool {
 }
 
 /// `rocksdb_dbpath_t`.
-pub(crate) struct DbPath(pub(crate) PathBuf);
+pub(crate) struct DbPath(pub(crate) TableDir);
 
 export! {
     fn rocksdb_dbpath_create(path: path, target_size: u64) -> *mut DbPath {
-        let _ = target_size;
-        Ok(give(DbPath(path.to_owned())))
+        Ok(give(DbPath(TableDir { path: path.to_owned(), target_bytes: target_size })))
     }
     fn rocksdb_dbpath_destroy(path: own DbPath) {
         drop(path);

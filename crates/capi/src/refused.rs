@@ -10,7 +10,6 @@ use crate::callbacks::{CompareFn, CompareWithoutFn, Destructor, NameFn};
 use crate::db::{Database, Family};
 use crate::iter::Iter;
 use crate::options::Options;
-use crate::places::DbPath;
 use crate::raw::{Res, export};
 use crate::small::{Compacts, WriteOpts};
 
@@ -85,19 +84,8 @@ export! {
         let _ = (writer, key, ts);
         no_timestamps()
     }
-    fn rocksdb_options_set_db_paths(options: &mut Options, paths: many *const DbPath, n: usize) {
-        let paths = paths.handles(n, "db_paths")?.into_iter().map(|path| path.0.clone());
-        options.places.set("db_paths", paths.collect());
-        Ok(())
-    }
-    fn rocksdb_options_set_cf_paths(options: &mut Options, paths: many *const DbPath, n: usize) {
-        let paths = paths.handles(n, "cf_paths")?.into_iter().map(|path| path.0.clone());
-        options.places.set("cf_paths", paths.collect());
-        Ok(())
-    }
     fn rocksdb_options_set_wal_dir(options: &mut Options, dir: text) {
-        let dir = Some(dir).filter(|dir| !dir.is_empty()).map(PathBuf::from);
-        options.places.set("wal_dir", dir.into_iter().collect());
+        options.places.wal_dir = Some(dir).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         Ok(())
     }
 }

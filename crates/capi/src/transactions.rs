@@ -405,8 +405,7 @@ export! {
     fn rocksdb_transactiondb_create_column_family(
         db: &TxnDb, options: &Options, name: text, errptr
     ) -> *mut Family {
-        options.places.check(&db.base.path)?;
-        let (family, _) = options.family()?;
+        let (family, _) = db.base.family_options(options)?;
         let inner = db.base.db.create_column_family(name, family)?;
         family_handle(&db.base, inner, Some(options))
     }

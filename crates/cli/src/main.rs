@@ -11,6 +11,7 @@
 
 mod bench;
 mod cmd;
+mod dirs;
 mod dump;
 mod engines;
 mod failure;

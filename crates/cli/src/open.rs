@@ -10,6 +10,7 @@ use lithify::{
 };
 use lithify_base::{shown, shown_path};
 
+use crate::dirs::TableDirArg;
 use crate::engines::EngineArg;
 use crate::failure::{stuck, usage, usage_with};
 
@@ -74,17 +75,19 @@ pub(crate) struct CreateArg {
     create_among_files: bool,
 }
 
-/// `--merge-operator [FAMILY=]NAME`.
+/// `--merge-operator [FAMILY=]NAME` and `--table-dir`: what a database needs of its program at each open.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct OperatorArg {
     /// Merge operator of the database: `uint64add`, `stringappend` or `max`; of another column family
     /// with its name before it
     #[arg(long, value_name = "[FAMILY=]NAME")]
     merge_operator: Vec<String>,
+    #[command(flatten)]
+    pub(crate) dirs: TableDirArg,
 }
 
 impl OperatorArg {
-    /// A builder with these operators.
+    /// A builder with these operators and directories.
     pub(crate) fn builder(&self, settings: Settings) -> Result<Builder> {
         self.builder_with(settings, BTreeMap::new())
     }
@@ -92,15 +95,21 @@ impl OperatorArg {
     /// The same for the database in `dir`: its families have the settings that they were last opened
     /// with, as far as these are their own.
     pub(crate) fn builder_of(&self, dir: &Path, settings: Settings) -> Result<Builder> {
-        let families = stored_families(dir, &settings);
-        self.builder_with(settings, families)
+        self.builder_with(settings.clone(), stored_families(dir, &settings))
     }
 
     fn builder_with(
         &self,
-        settings: Settings,
-        mut families: BTreeMap<String, ColumnFamilyOptions>,
+        mut settings: Settings,
+        mut own: BTreeMap<String, Settings>,
     ) -> Result<Builder> {
+        self.dirs.apply(&mut settings)?;
+        for (name, dirs) in self.dirs.families()? {
+            own.entry(name).or_insert_with(|| settings.clone()).table_dirs = dirs;
+        }
+        let options = |(name, own)| (name, ColumnFamilyOptions::new().settings(own));
+        let mut families: BTreeMap<String, ColumnFamilyOptions> =
+            own.into_iter().map(options).collect();
         let mut builder = Builder::new(settings);
         for text in &self.merge_operator {
             // The name of a family may have any sign in it, that of an operator has no `=`.
@@ -135,10 +144,9 @@ pub(crate) fn stored(dir: &Path) -> Settings {
 }
 
 /// The same for its column families: those whose settings are not sound here have the database's.
-fn stored_families(dir: &Path, db: &Settings) -> BTreeMap<String, ColumnFamilyOptions> {
+fn stored_families(dir: &Path, db: &Settings) -> BTreeMap<String, Settings> {
     let stored = Settings::stored_families_in(dir, db).unwrap_or_default();
-    let sound = stored.into_iter().filter(|(_, settings)| settings.check().is_ok());
-    sound.map(|(name, own)| (name, ColumnFamilyOptions::new().settings(own))).collect()
+    stored.into_iter().filter(|(_, settings)| settings.check().is_ok()).collect()
 }
 
 /// A database and one of its column families.

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef, Prefixes};
+use lithify_base::{
+    CfId, CompactionFilterRef, ComparatorRef, FileId, MAX_LEVELS, MergeOperatorRef, Prefixes,
+};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::{BufPool, Env, Lane, RateLimiter, Step, Ticket, Tuning};
@@ -13,6 +15,7 @@ use lithify_format::compress::Codec;
 use lithify_format::table::index::IndexShape;
 use lithify_format::table::tail::{TableIdentity, TableSpec};
 use lithify_merge::Recipe;
+use lithify_plan::Places;
 use lithify_tables::cache::TableCache;
 use lithify_tables::sst::DeletionTrigger;
 
@@ -55,6 +58,40 @@ pub fn set_bytes(buffers: u64, jobs: u64) -> u64 {
 /// How long a job that is too fast waits before it looks again.
 const PACE_LOOK: Duration = Duration::from_millis(100);
 
+/// The directories of a family's tables, and which of them each level has.
+#[derive(Clone, Debug)]
+pub struct TableDirs {
+    /// One at least.
+    dirs: Vec<Dir>,
+    of_level: Places,
+}
+
+impl TableDirs {
+    /// All of them go home.
+    pub fn home(home: &Dir) -> TableDirs {
+        TableDirs { dirs: vec![home.clone()], of_level: [0; MAX_LEVELS] }
+    }
+    /// They go to `dirs`, those of each level as `of_level` says; home if there are none.
+    pub fn new(home: &Dir, dirs: Vec<Dir>, of_level: Places) -> TableDirs {
+        match dirs.is_empty() {
+            true => TableDirs::home(home),
+            false => TableDirs { dirs, of_level },
+        }
+    }
+    /// Where flushes go, and what comes from outside.
+    pub fn first(&self) -> &Dir {
+        &self.dirs[0]
+    }
+    /// The number of the directory to which compactions into `level` write.
+    pub(crate) fn of_level(&self, level: u8) -> u8 {
+        self.of_level[usize::from(level)]
+    }
+    /// The directory with this number.
+    pub(crate) fn at(&self, place: u8) -> &Dir {
+        self.dirs.get(usize::from(place)).unwrap_or(&self.dirs[0])
+    }
+}
+
 /// Who makes tables. With a table's number it tells the table apart from all others.
 #[derive(Clone, Debug)]
 pub struct Maker {
@@ -88,7 +125,7 @@ pub struct OutputOptions {
     /// The prefixes of keys that filters hold.
     pub prefixes: Prefixes,
     /// Encoding by level.
-    pub levels: [LevelFormat; lithify_base::MAX_LEVELS],
+    pub levels: [LevelFormat; MAX_LEVELS],
     /// Which outputs are marked, to be compacted soon.
     pub deletions: DeletionTrigger,
     /// Read inputs and write outputs with direct IO.
@@ -166,6 +203,8 @@ pub struct JobContext {
     pub env: Env,
     /// The database's directory.
     pub dir: Dir,
+    /// Where in it, or elsewhere, its tables go.
+    pub table_dirs: TableDirs,
     /// Its tables.
     pub tables: Arc<TableCache>,
     /// Buffers for reading and writing.
@@ -223,6 +262,7 @@ impl JobContext {
         let (operator, filter) = (None, None);
         JobContext {
             env,
+            table_dirs: TableDirs::home(&dir),
             dir,
             tables,
             buffers,

@@ -150,6 +150,7 @@ impl FlushJob {
         let times = Times { now, oldest_ancestor: now };
         let output = OutputOrder {
             pos: self.spec.out,
+            place: 0,
             epoch: u64::from(self.spec.out.stratum.0),
             times,
             shape: self.context.output.clone(),

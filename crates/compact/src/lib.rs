@@ -37,7 +37,7 @@ mod survey;
 mod testing;
 
 pub use context::{
-    FileNumbers, JobContext, LevelFormat, Maker, OutputOptions, set_bytes, write_bytes,
+    FileNumbers, JobContext, LevelFormat, Maker, OutputOptions, TableDirs, set_bytes, write_bytes,
 };
 pub use external::ExternalTable;
 pub use flush::{FlushJob, FlushSpec};

@@ -51,6 +51,8 @@ pub(crate) struct RunOrder {
 #[derive(Clone, Debug)]
 pub(crate) struct OutputOrder {
     pub(crate) pos: Pos,
+    /// The number of the directory that they go to.
+    pub(crate) place: u8,
     /// The smallest of the inputs.
     pub(crate) epoch: u64,
     pub(crate) times: Times,

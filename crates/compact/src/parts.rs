@@ -118,6 +118,7 @@ impl Parts {
         }
         let output = OutputOrder {
             pos: spec.plan.out,
+            place: context.table_dirs.of_level(spec.plan.out.level),
             epoch: spec.inputs.iter().map(|f| f.epoch).min().unwrap_or(0),
             times: Times { now, oldest_ancestor: born.unwrap_or(now) },
             shape: context.output.clone(),

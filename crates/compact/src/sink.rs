@@ -92,7 +92,7 @@ impl Litter {
             reserve: 0,
             deletions: output.shape.deletions,
         };
-        let created = Assembler::create(&context.dir, spec, context.order.clone(), options);
+        let created = Assembler::create(&self.dir, spec, context.order.clone(), options);
         if created.as_ref().is_err_and(|e| e.errno() == Some(EEXIST)) {
             // A file of another owner, if this one was robbed of its lock.
             self.files.pop();
@@ -111,7 +111,8 @@ impl Sink {
         urgency: SharedUrgency,
         output: OutputOrder,
     ) -> Sink {
-        let litter = Litter { dir: context.dir.clone(), files: Vec::new() };
+        let dir = context.table_dirs.at(output.place).clone();
+        let litter = Litter { dir, files: Vec::new() };
         Sink {
             context,
             urgency,
@@ -245,7 +246,7 @@ impl Sink {
             return Ok(Some(closing.ticket().clone()));
         }
         if !self.directory_synced && !self.done.is_empty() {
-            self.context.dir.sync()?;
+            self.litter.dir.sync()?;
             self.directory_synced = true;
         }
         Ok(None)
@@ -281,6 +282,7 @@ impl Sink {
             let lost = || Error::new(ErrorKind::Internal, "a file was closed without a result");
             let mut meta = self.closing.remove(0).take().ok_or_else(lost)??.meta;
             meta.pos = self.output.pos;
+            meta.place = self.output.place;
             meta.epoch = self.output.epoch;
             self.written += meta.bytes;
             self.done.push(meta);

@@ -318,7 +318,8 @@ impl Builder {
     /// Takes out what is readable of the damaged database in `from` into a new one in `to`, which
     /// must be absent or empty, all column families included. The new one has these settings; an order
     /// of keys other than byte order must be given if it is not one of ours, here or, for another
-    /// column family, with [`column_family`](Builder::column_family). `from` is only read, and must
+    /// column family, with [`column_family`](Builder::column_family). [Directories of
+    /// tables](fn@Settings::table_dirs) are those of `from`; in `to` all are in one. `from` is only read, and must
     /// not be open. `watch` is told how many entries were read.
     ///
     /// # Errors
@@ -341,6 +342,9 @@ impl Builder {
     /// has these settings; an order of keys other than byte order must be given if it is not one of
     /// ours, as must be a merge operator that is not: here, or for another column family with
     /// [`column_family`](Builder::column_family). `watch` is told of the progress.
+    ///
+    /// [Directories of tables](fn@Settings::table_dirs) are those of `from`, its `db_paths` and `cf_paths`; in `to`
+    /// all tables are in one.
     ///
     /// A crash before the end leaves either a directory that opens as no database, which may be
     /// removed, or the whole database.
@@ -528,7 +532,7 @@ impl Builder {
         path: impl AsRef<Path>,
         watch: &mut dyn FnMut(verify::Progress),
     ) -> Result<verify::Report> {
-        let dir = Dir::new(self.with.fs(), path.as_ref()).hold_if_there()?;
+        let dir = self.with.hold(&self.with.fs(), path.as_ref())?;
         lithify_store::verify::verify(&dir, &self.with.orders(), watch)
     }
 }

@@ -8,12 +8,14 @@ use std::path::Path;
 use lithify_base::Result;
 use lithify_files::dir::{Dir, Listed, OrTyped};
 use lithify_journal::files::FileName;
+use lithify_store::places;
 
 use crate::builder::Builder;
 
 impl Builder {
     /// Removes the database in `path`, and the directory if nothing else is in it. Other files stay. It is
-    /// no error if there is none.
+    /// no error if there is none. [Directories of tables](fn@crate::Settings::table_dirs) that the database has are
+    /// emptied where they are named, and stay as they are otherwise.
     ///
     /// ```
     /// # fn main() -> lithify::Result<()> {
@@ -36,12 +38,15 @@ impl Builder {
         let dir = Dir::new(self.with.fs(), path.as_ref());
         let Some(listed) = dir.list_if_there()? else { return Ok(()) };
         let is_ours = |entry: &Listed| entry.file.is_some_and(|file| file != FileName::Lock);
-        if !listed.iter().any(is_ours) {
+        let is_owned = listed.iter().any(|entry| entry.file == Some(FileName::Owner));
+        if is_owned || !listed.iter().any(is_ours) {
             return Ok(());
         }
+        places::attach(&dir, &self.with.table_dirs())?;
         let lock = dir.lock()?;
         dir.remove(FileName::Current)?;
         dir.sync()?;
+        dir.places().iter().try_for_each(|place| empty(&dir, place))?;
         let rest = listed.iter().filter_map(|entry| entry.file);
         rest.filter(|file| *file != FileName::Lock).try_for_each(|file| dir.remove(file))?;
         drop(lock);
@@ -51,4 +56,26 @@ impl Builder {
         }
         Ok(())
     }
+}
+
+/// Removes the tables of a database from a directory that it has for them, if it is known to be its own, and
+/// the directory if nothing else is in it.
+fn empty(home: &Dir, place: &Dir) -> Result<()> {
+    if place.read_owner()?.is_none() {
+        return Ok(());
+    }
+    let listed = place.list()?;
+    let table = |file: &FileName| {
+        matches!(file, FileName::Table(_) | FileName::LevelDbTable(_) | FileName::Temp(_))
+    };
+    let tables = listed.iter().filter_map(|entry| entry.file).filter(table);
+    tables.into_iter().try_for_each(|file| place.remove(file))?;
+    // Until then it is known whose it is.
+    place.sync()?;
+    place.remove(FileName::Owner)?;
+    if place.list()?.is_empty() {
+        // Through home's, as one that is held can't be named by itself.
+        home.fs().remove_dir(place.path()).or_typed()?;
+    }
+    Ok(())
 }

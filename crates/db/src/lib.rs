@@ -92,7 +92,7 @@ pub use lithify_tree::{
     EffectiveSetting, Entries, EventKind, EventListener, Explanation, HangingCall, IngestOptions,
     JobReport, JobStage, KeptFiles, KeptReads, KeyBounds, Latency, LevelNeed, LevelStats, LiveFile,
     MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, PartReport, Policy, ReadOptions, Settings,
-    SharedCache, SharedMemtables, SizeOptions, Snapshot, Stats, Transfer, Value, Wish,
+    SharedCache, SharedMemtables, SizeOptions, Snapshot, Stats, TableDir, Transfer, Value, Wish,
     WriteOptions, Writes,
 };
 pub use table_builder::{BuiltTable, TableBuilder};

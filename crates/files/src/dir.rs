@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Result, memory};
+use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{
     DirEnt, EntryKind, FileRef, FsRef, IoError, IoResult, LockGuard, OpenOpts, Random,
     read_full_at, write_all_at,
@@ -29,8 +30,10 @@ use lithify_env::{
 pub use lithify_journal::files::FileName;
 use lithify_journal::files::{current_content, parse_current};
 
+mod places;
 mod sparse;
 
+pub use places::{Deed, FoundTable, NAME_DIRS, Owner, TableDir};
 pub use sparse::{Allowance, Sparse};
 
 /// Largest CURRENT or IDENTITY that is read: both are one short line.
@@ -94,12 +97,14 @@ pub fn typed(e: IoError) -> Error {
 pub struct Dir {
     fs: FsRef,
     path: PathBuf,
+    /// Further directories with tables; those of all handles that were made of one.
+    places: Arc<Mutex<Vec<Dir>>>,
 }
 
 impl Dir {
     /// The directory `path` of `fs`; nothing is touched.
     pub fn new(fs: FsRef, path: impl Into<PathBuf>) -> Dir {
-        Dir { fs, path: path.into() }
+        Dir { fs, path: path.into(), places: Arc::default() }
     }
     /// The file system.
     pub fn fs(&self) -> &FsRef {
@@ -122,12 +127,12 @@ impl Dir {
     /// Io if there is none, or it can't be opened.
     pub fn hold(&self, denied: u32) -> Result<Dir> {
         let fs = self.fs.beneath(&self.path, denied).or_typed()?;
-        Ok(Dir { fs, path: self.path.clone() })
+        Ok(Dir { fs, ..self.clone() })
     }
     /// The same if there is such a directory; else as it was.
     pub fn hold_if_there(&self) -> Result<Dir> {
         match self.fs.beneath(&self.path, 0) {
-            Ok(fs) => Ok(Dir { fs, path: self.path.clone() }),
+            Ok(fs) => Ok(Dir { fs, ..self.clone() }),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(self.clone()),
             Err(e) => Err(typed(e)),
         }
@@ -145,7 +150,7 @@ impl Dir {
                 fs
             }
         };
-        Ok(Dir { fs, path: self.path.clone() })
+        Ok(Dir { fs, ..self.clone() })
     }
     /// The same for one that must be absent or empty, as `what`, a copy of something in `source`, comes
     /// into it: it will be no more readable than that.
@@ -173,7 +178,8 @@ impl Dir {
             }
         }
         let way = self.fs.permissions(&self.path).or_typed()?;
-        Ok(denied_by(way, least))
+        let elsewhere = self.places().iter().map(Dir::denied).collect::<Result<Vec<u32>>>()?;
+        Ok(elsewhere.into_iter().fold(denied_by(way, least), |all, bits| all | bits))
     }
     /// Whether more may look for files in here than in `other`.
     ///
@@ -278,16 +284,21 @@ impl Dir {
     /// Opens the table `number` under our name or LevelDB's.
     ///
     /// # Errors
-    /// Corruption if there is neither: callers ask for tables that a manifest names.
+    /// Corruption if there is neither: callers ask for tables that a manifest names. `InvalidArgument` if it
+    /// may be in a directory that was not named.
     pub fn open_table(&self, number: u64, opts: OpenOpts) -> Result<(FileName, FileRef)> {
+        let (_, name, opened) = self.open_table_there(number, opts)?;
+        Ok((name, opened))
+    }
+    /// The same in this directory alone; `None` if it is not here.
+    fn open_table_here(&self, number: u64, opts: OpenOpts) -> Result<Option<(FileName, FileRef)>> {
         for name in [FileName::Table(number), FileName::LevelDbTable(number)] {
             match self.fs.open(&self.path_of(name), opts) {
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-                other => return Ok((name, other.or_typed()?)),
+                other => return Ok(Some((name, other.or_typed()?))),
             }
         }
-        let path = self.path_of(FileName::Table(number));
-        Err(Error::corruption("the table is missing").in_file(path.display()))
+        Ok(None)
     }
     /// Length of a file in bytes; `None` if it is absent.
     pub fn len_of(&self, file: FileName) -> Result<Option<u64>> {
@@ -297,15 +308,6 @@ impl Dir {
     pub fn remove(&self, file: FileName) -> Result<()> {
         match self.fs.unlink(&self.path_of(file)) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            other => other.or_typed(),
-        }
-    }
-    /// Removes the table `number`, whichever of the two names it has; fine if it is gone already.
-    pub fn remove_table(&self, number: u64) -> Result<()> {
-        match self.fs.unlink(&self.path_of(FileName::Table(number))) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                self.remove(FileName::LevelDbTable(number))
-            }
             other => other.or_typed(),
         }
     }

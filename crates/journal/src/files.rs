@@ -24,6 +24,10 @@ pub enum FileName {
     OldEvents,
     /// `LOG`: what a program that speaks RocksDB's C interface opened the database with, for people.
     InfoLog,
+    /// `DEED`: what the directories that hold tables for this database know it by.
+    Deed,
+    /// `OWNER`: in a directory that holds tables for a database elsewhere; which one that is.
+    Owner,
     /// `MANIFEST-000005`.
     Manifest(u64),
     /// `000005.log`: a write-ahead log.
@@ -50,6 +54,8 @@ impl FileName {
             "EVENTS" => FileName::Events,
             "EVENTS.old" => FileName::OldEvents,
             "LOG" => FileName::InfoLog,
+            "DEED" => FileName::Deed,
+            "OWNER" => FileName::Owner,
             _ => FileName::parse_numbered(name)?,
         };
         (file.to_string() == name).then_some(file)
@@ -84,7 +90,9 @@ impl FileName {
             | FileName::Lock
             | FileName::Events
             | FileName::OldEvents
-            | FileName::InfoLog => None,
+            | FileName::InfoLog
+            | FileName::Deed
+            | FileName::Owner => None,
             FileName::Manifest(n)
             | FileName::Wal(n)
             | FileName::Table(n)
@@ -105,6 +113,8 @@ impl fmt::Display for FileName {
             FileName::Events => f.write_str("EVENTS"),
             FileName::OldEvents => f.write_str("EVENTS.old"),
             FileName::InfoLog => f.write_str("LOG"),
+            FileName::Deed => f.write_str("DEED"),
+            FileName::Owner => f.write_str("OWNER"),
             FileName::Manifest(n) => write!(f, "MANIFEST-{n:06}"),
             FileName::Wal(n) => write!(f, "{n:06}.log"),
             FileName::Table(n) => write!(f, "{n:06}.sst"),
@@ -146,6 +156,8 @@ mod tests {
             "EVENTS",
             "EVENTS.old",
             "LOG",
+            "DEED",
+            "OWNER",
             "MANIFEST-000005",
             "000012.log",
             "000012.sst",

@@ -48,6 +48,8 @@ pub struct FileMeta {
     pub oldest_ancestor: u64,
     /// It should be compacted soon: it had many deletions when it was made.
     pub marked: bool,
+    /// Which of its family's table directories it is in: RocksDB's path id.
+    pub place: u8,
     /// The physical file, if this one is a slice of it.
     pub backing: Option<FileId>,
 }
@@ -79,6 +81,7 @@ impl FileMeta {
             created: 0,
             oldest_ancestor: 0,
             marked: false,
+            place: 0,
             backing: None,
         }
     }

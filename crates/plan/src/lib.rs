@@ -64,6 +64,7 @@ pub use nouns::guard::Guard;
 pub use nouns::levels::Targets;
 pub use nouns::load::Load;
 pub use nouns::options::{BucketOptions, DfWhen, PlanOptions, PolicyKind};
+pub use nouns::places::{PLACES_MAX, Places, places};
 pub use nouns::pri::CompactionPri;
 pub use nouns::request::{ManualRequest, is_settled};
 pub use nouns::score::Score;

@@ -109,9 +109,10 @@ pub fn import(
     (report.linked, report.copied) = (placed.linked, placed.copied);
     // What is opened now is what was made, whatever has its path meanwhile.
     with.env = Some(Env { fs: made.fs().clone(), ..env });
-    replay(&mut with, to, watch)?;
+    let mut new = with.at_home();
+    replay(&mut new, to, watch)?;
     if options.verify {
-        report.keys = Some(compare(&with, from, to, watch)?);
+        report.keys = Some(compare((&with, from), (&new, to), watch)?);
     }
     Ok(report)
 }
@@ -131,6 +132,12 @@ pub fn in_place(
     }
     let Source { dir, held, mut report, .. } = begin(&mut with, path, kept, options, watch)?;
     if let Some(kept) = kept {
+        if !dir.places().is_empty() {
+            return Err(Error::unsupported(
+                "tables of several directories can't be kept in one that RocksDB opens; copy the directories \
+                 yourself and import without one to keep, or import into a new directory",
+            ));
+        }
         let kept = Dir::new(dir.fs().clone(), kept);
         let Placed { linked, copied } = foreign::keep(&dir, &kept)?;
         (report.linked, report.copied) = (linked, copied);
@@ -139,7 +146,7 @@ pub fn in_place(
     with.upgrade = true;
     replay(&mut with, path, watch)?;
     if let Some(kept) = kept.filter(|_| options.verify) {
-        report.keys = Some(compare(&with, kept, path, watch)?);
+        report.keys = Some(compare((&with, kept), (&with, path), watch)?);
     }
     Ok(report)
 }
@@ -167,8 +174,9 @@ fn begin(
     with.forget_times();
     let env = with.world();
     with.env = Some(env.clone());
-    let dir = Dir::new(env.fs.clone(), path).hold_if_there()?;
-    let found = foreign_manifest(&dir)?;
+    let dir = with.hold(&env.fs, path)?;
+    let mut found = foreign_manifest(&dir)?;
+    with.locate(&dir, &mut found.state)?;
     with.denied = dir.denied()?;
     let env = Env { fs: dir.fs().clone(), ..env };
     with.env = Some(env.clone());
@@ -309,8 +317,12 @@ fn copy(found: Survey, env: &Env, source: &Dir) -> Result<Checkpoint> {
 }
 
 /// Compares two directories key by key; how many keys there are.
-fn compare(with: &OpenOptions, old: &Path, new: &Path, watch: Watch<'_>) -> Result<u64> {
-    let opened = |path| open_reading(with.clone(), path, Handle::Reads);
+fn compare(
+    old: (&OpenOptions, &Path),
+    new: (&OpenOptions, &Path),
+    watch: Watch<'_>,
+) -> Result<u64> {
+    let opened = |(with, path): (&OpenOptions, _)| open_reading(with.clone(), path, Handle::Reads);
     let (old, new) = (opened(old)?, opened(new)?);
     let mut keys = 0;
     for family in old.shell.families() {

@@ -80,7 +80,7 @@ pub fn salvage(
     with.forget_times();
     let env = with.world();
     with.env = Some(env.clone());
-    let source = Dir::new(env.fs.clone(), from).hold_if_there()?;
+    let source = with.hold(&env.fs, from)?;
     let target = Dir::new(source.fs().clone(), to);
     let orders =
         |cf: CfId, name: &str, recorded: Option<&str>| with.order_found(cf, name, recorded);
@@ -93,6 +93,7 @@ pub fn salvage(
     with.settings.error_if_exists = true;
     with.denied = source.denied()?;
     let target = target.create(with.denied())?;
+    with = with.at_home();
     with.env = Some(Env { fs: target.fs().clone(), ..env });
     let db = open(with.clone(), to)?;
     let mut report = SalvageReport {

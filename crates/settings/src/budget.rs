@@ -115,8 +115,8 @@ impl Settings {
                 (row.field.copy)(&self, &mut new);
             }
         }
-        let Settings { plan, unchecked, as_rocksdb, .. } = self;
-        Settings { plan, unchecked, as_rocksdb, ..new }
+        let Settings { table_dirs, plan, unchecked, as_rocksdb, .. } = self;
+        Settings { table_dirs, plan, unchecked, as_rocksdb, ..new }
     }
 
     /// These settings with what follows from the budgets that they state now: where a field of a budget was
@@ -144,6 +144,9 @@ impl Settings {
             (row.field.copy)(db, &mut self);
         }
         (self.unchecked, self.as_rocksdb) = (db.unchecked, db.as_rocksdb);
+        if self.table_dirs.is_empty() {
+            self.table_dirs.clone_from(&db.table_dirs);
+        }
         self
     }
 }

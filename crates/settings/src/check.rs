@@ -3,6 +3,7 @@
 //! Keeps: a refusal names the setting, its value, and a way to mend it.
 
 use lithify_base::{Error, Result};
+use lithify_plan::PLACES_MAX;
 
 use crate::budget::Budget;
 use crate::memory::{beside_memtables, cache_bytes, memtables, taken_of_cache};
@@ -34,6 +35,7 @@ const RULES: &[Rule] = &[
     buffers_leave_a_cache,
     the_disk_holds_memtables,
     levels_of_codecs,
+    table_dirs_are_few,
 ];
 
 impl Settings {
@@ -64,6 +66,13 @@ fn dictionaries_need_zstandard(s: &Settings) -> Option<String> {
     let zstd = s.compression_upper.is_zstd() || s.compression_lower.is_zstd();
     let told = "max_dict_bytes is for Zstandard alone; set compression_lower to it, or max_dict_bytes to 0";
     (s.max_dict_bytes > 0 && !zstd).then(|| told.to_owned())
+}
+
+fn table_dirs_are_few(s: &Settings) -> Option<String> {
+    let given = s.table_dirs.len();
+    (given > PLACES_MAX).then(|| {
+        format!("table_dirs has {given} directories, and a table can be in one of {PLACES_MAX}; name fewer")
+    })
 }
 
 fn merge_widths_rise(s: &Settings) -> Option<String> {

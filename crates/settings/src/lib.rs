@@ -3,8 +3,8 @@
 //! from the rows: the fields of [`Settings`] and their docs, `NAME=VALUE` text, range checks, what
 //! `lithify settings` prints, the page `docs/settings.md`, and OPTIONS files in both directions.
 //!
-//! Keeps: every field of [`Settings`] is one row; what a row shows as text, it reads back as the same
-//! value. Two groups of rows ([`Group`]): at most 40 that a user sees first, and those that are there for
+//! Keeps: every field of [`Settings`] is one row, but for the directories of tables, which no file of a
+//! database may say; what a row shows as text, it reads back as the same value. Two groups of rows ([`Group`]): at most 40 that a user sees first, and those that are there for
 //! RocksDB's sake.
 //! Leaves to others: what the settings do (the package `lithify`), and components such as comparators and
 //! merge operators, which go through its `Builder`.
@@ -14,6 +14,7 @@
 
 mod budget;
 mod check;
+mod dirs;
 mod explain;
 mod memory;
 mod options;
@@ -27,6 +28,7 @@ mod values;
 
 pub use budget::Budget;
 pub use explain::EffectiveSetting;
+pub use lithify_files::dir::TableDir;
 #[doc(inline)]
 pub use lithify_plan::{CompactionPri, PolicyKind as Policy};
 pub use memory::{buffer_bytes, cache_bytes, jobs};

@@ -268,6 +268,9 @@ macro_rules! settings {
                 #[doc = settings!(@docs rocksdb $rocks)]
                 pub $name: $type,
             )*
+            /// Directories for tables, in the order in which levels fill them; none for the database's own. At
+            /// most four. See [`table_dirs`](fn@Settings::table_dirs).
+            pub table_dirs: Vec<$crate::TableDir>,
             /// For tests: the planner's options that no setting above reaches, instead of those of the
             /// policy's preset. A small tree can be made to stack, split and merge all the time.
             #[doc(hidden)]
@@ -329,6 +332,7 @@ macro_rules! settings {
         pub(crate) fn defaults(budget: &Budget) -> Settings {
             Settings {
                 $($name: settings!(@value $unit budget $default),)*
+                table_dirs: Vec::new(),
                 plan: None,
                 unchecked: false,
                 as_rocksdb: false,

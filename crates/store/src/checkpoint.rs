@@ -2,7 +2,8 @@
 //!
 //! Tables are immutable, so they get a second name (a hard link) or, on another file system, a
 //! copy; logs grow, so their first bytes are copied; the manifest is written anew. The id stays
-//! the same, because block sums are bound to it through the files' base contexts.
+//! the same, because block sums are bound to it through the files' base contexts. Tables of every directory
+//! come into the one of the copy.
 //!
 //! Keeps: CURRENT appears last. A checkpoint that was interrupted has none, opens as no database,
 //! and is refused as a target until someone removes it.
@@ -15,6 +16,7 @@ use lithify_journal::manifest::ManifestState;
 
 use crate::copy::{copy, link_table};
 use crate::manifest::ManifestLog;
+use crate::places::all_at_home;
 
 pub use crate::copy::Placed;
 
@@ -54,9 +56,15 @@ impl Checkpoint {
     ///
     /// # Errors
     /// InvalidArgument if `to` has something in it; Io and NoSpace. What was written stays.
-    pub fn write(self, from: &Dir, to: &Dir, watch: &mut dyn FnMut(u64)) -> Result<(Dir, Placed)> {
+    pub fn write(
+        mut self,
+        from: &Dir,
+        to: &Dir,
+        watch: &mut dyn FnMut(u64),
+    ) -> Result<(Dir, Placed)> {
         let made = to.create_copy(from, "a checkpoint")?;
         let to = &made;
+        all_at_home(&mut self.state);
         let mut placed = Placed::default();
         for file in self.state.families.values().flat_map(|f| f.files.values()) {
             let table = link_table(from, to, file.backing.unwrap_or(file.number), &mut placed)?;

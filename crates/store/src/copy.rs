@@ -27,9 +27,9 @@ pub(crate) fn link_table(
     number: u64,
     placed: &mut Placed,
 ) -> Result<FileRef> {
-    let (name, opened) = from.open_table(number, OpenOpts::read())?;
+    let (from, name, opened) = from.open_table_there(number, OpenOpts::read())?;
     // A second name has the permissions of the first: where others may come to it, a copy has fewer.
-    let linked = match to.is_more_open_than(from)? {
+    let linked = match to.is_more_open_than(&from)? {
         true => Ok(None),
         false => to.fs().link(&from.path_of(name), &to.path_of(name)).map(Some),
     };

@@ -3,7 +3,7 @@
 //! Keeps: a file is deleted only if its name is one of ours, its number was
 //! handed out by this database, and nothing live needs it; a table, besides, only if it does not
 //! carry another database's id. Foreign files are never touched. Whatever is in doubt is kept
-//! and reported.
+//! and reported. In further directories ([`crate::places`]) that is so for tables, and nothing else there is ours.
 //! Leaves to others: when to look (never before the manifest was read without error), and what
 //! is live.
 
@@ -49,6 +49,7 @@ pub fn fate(file: FileName, live: &Live) -> Fate {
     let needed = match file {
         FileName::Current | FileName::Identity | FileName::Lock => true,
         FileName::Events | FileName::OldEvents | FileName::InfoLog => true,
+        FileName::Deed | FileName::Owner => true,
         FileName::Manifest(n) => live.manifests.contains(&n),
         FileName::Wal(n) => live.logs.contains(&n),
         FileName::Table(n) | FileName::LevelDbTable(n) => live.tables.contains(&n),
@@ -107,23 +108,46 @@ pub fn sweep(dir: &Dir, live: &Live, db_id: &str) -> Result<Swept> {
     let listed = dir.list()?;
     let live = with_older_options(&listed, live);
     let mut swept = Swept::default();
-    for entry in &listed {
-        let Some(file) = entry.file else { continue };
-        match fate(file, &live) {
+    let all = |entry: &Listed| Some((entry.file?, entry.len));
+    sweep_in(dir, listed.iter().filter_map(all), (&live, db_id), &mut swept);
+    for place in dir.places() {
+        use FileName::{LevelDbTable, Table, Temp};
+        let table = |entry: &Listed| Some((entry.file?, entry.len));
+        let tables =
+            |file: &(FileName, u64)| matches!(file.0, Table(_) | LevelDbTable(_) | Temp(_));
+        let listed = place.list()?;
+        sweep_in(
+            &place,
+            listed.iter().filter_map(table).filter(tables),
+            (&live, db_id),
+            &mut swept,
+        );
+    }
+    Ok(swept)
+}
+
+/// The same for some files of one directory, each with its length.
+fn sweep_in(
+    dir: &Dir,
+    files: impl Iterator<Item = (FileName, u64)>,
+    (live, db_id): (&Live, &str),
+    swept: &mut Swept,
+) {
+    for (file, len) in files {
+        match fate(file, live) {
             Fate::Keep => {}
             Fate::Doubt => swept.kept.push((file, "its number was never handed out")),
             Fate::Delete
-                if !zoo::on(Bug::ForeignDeleted) && is_of_another(dir, file, entry.len, db_id) =>
+                if !zoo::on(Bug::ForeignDeleted) && is_of_another(dir, file, len, db_id) =>
             {
                 swept.kept.push((file, "it belongs to another database"));
             }
             Fate::Delete => match dir.remove(file) {
-                Ok(()) => swept.deleted.push((file, entry.len)),
+                Ok(()) => swept.deleted.push((file, len)),
                 Err(_) => swept.kept.push((file, "it could not be deleted")),
             },
         }
     }
-    Ok(swept)
 }
 
 /// True if `file` is a table that does not name this database as its maker, or if that can't be told.

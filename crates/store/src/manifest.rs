@@ -6,6 +6,7 @@ mod count;
 mod ends;
 mod log;
 mod recover;
+mod state;
 pub mod translate;
 
 pub use count::count_tables;
@@ -16,6 +17,7 @@ pub(crate) use recover::timestamps;
 pub use recover::{
     Orders, Recovered, check_empty, family_version, known_order, newest_readable, recover,
 };
+pub use state::manifest_state;
 
 #[cfg(test)]
 mod tests;

@@ -41,7 +41,10 @@ const WAY_OUT: &str = "nothing was written; take what it holds into a new databa
 /// Io if the directory cannot be listed.
 pub fn next_number(dir: &Dir, known: u64) -> Result<u64> {
     let foreign = known.saturating_add(AHEAD_MAX);
-    let listed = dir.list()?;
+    let mut listed = dir.list()?;
+    for place in dir.places() {
+        listed.extend(place.list()?);
+    }
     // Whatever has the name: a link, too, is in the way of a file.
     let numbers = listed.iter().filter_map(|entry| FileName::parse(&entry.name)?.number());
     let used = numbers.filter(|&n| n < foreign).max();

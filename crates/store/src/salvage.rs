@@ -204,7 +204,10 @@ pub fn salvage(dir: &Dir, target: &Dir, orders: Orders<'_>) -> Result<Salvage> {
 
 /// Numbers of the tables in a directory, which need not have any if it has a log or a manifest.
 fn tables_in(dir: &Dir) -> Result<Vec<u64>> {
-    let listed = dir.list_if_there()?.ok_or_else(|| super::verify::no_database(dir))?;
+    let mut listed = dir.list_if_there()?.ok_or_else(|| super::verify::no_database(dir))?;
+    for place in dir.places() {
+        listed.extend(place.list()?);
+    }
     let tables: Vec<u64> = listed
         .iter()
         .filter_map(|entry| match entry.file? {

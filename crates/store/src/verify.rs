@@ -360,6 +360,16 @@ impl Look<'_> {
                 None => self.report.foreign.push(entry.name.clone()),
             }
         }
+        // One that can't be listed has a missing table at most, and that is told.
+        for entry in self.dir.places().iter().flat_map(|place| place.list().unwrap_or_default()) {
+            let table =
+                |file: &FileName| matches!(file, FileName::Table(_) | FileName::LevelDbTable(_));
+            if let Some(file) = entry.file.filter(table)
+                && janitor::fate(file, &live) != janitor::Fate::Keep
+            {
+                self.report.orphans.push(entry.name);
+            }
+        }
     }
 
     /// Takes back what a running database explains: files that it deleted or wrote to while they
@@ -436,7 +446,7 @@ fn open_table(
     order: &ComparatorRef,
 ) -> Result<std::sync::Arc<TableReader>> {
     let number = file.backing.unwrap_or(file.id).0;
-    let (name, opened) = dir.open_table(number, OpenOpts::read())?;
+    let (dir, name, opened) = dir.open_table_there(number, OpenOpts::read())?;
     TableReader::open(OpenTable {
         bytes: file.backing.is_none().then_some(file.bytes),
         base_context: file.base_context,

@@ -64,6 +64,6 @@ pub use readable_logs::ReadableLogs;
 pub use report::files::LiveFile;
 pub use settings::translate::output_options;
 pub use settings::{
-    Budget, CompactionPri, Compression, Durability, EffectiveSetting, Policy, Settings,
+    Budget, CompactionPri, Compression, Durability, EffectiveSetting, Policy, Settings, TableDir,
 };
 pub use shell::Shell;

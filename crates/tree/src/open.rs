@@ -22,7 +22,7 @@ pub(crate) use resources::Resources;
 use files::{Files, layered};
 use written::{manifest_state, write_options};
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::path::Path;
 
@@ -33,7 +33,6 @@ use lithify_env::sync::Arc;
 use lithify_env::{Class, Env, LockGuard, Random};
 use lithify_files::dir::{self, Dir};
 use lithify_files::wal::{self, OnRot};
-use lithify_journal::files::FileName;
 use lithify_journal::manifest::FamilyState;
 use lithify_journal::wal::tail::LoggedBatch;
 use lithify_journal::wal::{BatchBuilder, Sections};
@@ -42,7 +41,7 @@ use lithify_memtable::MemWriter;
 use lithify_store::checkpoint::write_log;
 use lithify_store::janitor::{self, Live};
 use lithify_store::manifest::{self, ManifestLog, Recovered};
-use lithify_store::numbers;
+use lithify_store::{numbers, places};
 
 use crate::background::upkeep::Upkeep;
 use crate::close::closing::Closer;
@@ -106,7 +105,7 @@ pub fn open(with: OpenOptions, path: &Path) -> Result<Opened> {
     with.settings.check()?;
     Engines::check_names(&with.engines)?;
     let (mut env, files) = layered(with.world(), &with.settings, Handle::Writes);
-    let dir = Dir::new(env.fs.clone(), path).hold_if_there()?;
+    let dir = with.hold(&env.fs, path)?;
     if dir.read_current()?.is_none() {
         // Before the first byte is written, the lock included. Another process may be making the
         // database meanwhile: then its lock says what is to be said.
@@ -115,7 +114,8 @@ pub fn open(with: OpenOptions, path: &Path) -> Result<Opened> {
             _ => {}
         }
     }
-    let dir = dir.create(with.denied())?;
+    let (denied, table_dirs) = (with.denied(), with.table_dirs());
+    let dir = dir.create(denied)?;
     env.fs = dir.fs().clone();
     let lock = dir.lock()?;
     let recovered = manifest::recover(&dir)?;
@@ -136,6 +136,7 @@ pub fn open(with: OpenOptions, path: &Path) -> Result<Opened> {
         Some(r) => Opening::existing(with, (env, files), dir, r)?,
         None => Opening::fresh(with, (env, files), dir)?,
     };
+    opening.resources.own(&table_dirs, &tables_of(&opening.families), denied)?;
     opening.replay()?;
     opening.start(lock)
 }
@@ -145,6 +146,7 @@ fn may_be_made(with: &OpenOptions, dir: &Dir) -> Result<()> {
     if !with.settings.create_if_missing {
         return Err(missing(dir.path(), "check the path, or set create_if_missing"));
     }
+    places::check_new(dir, &with.table_dirs())?;
     manifest::check_empty(dir)?;
     if with.among_files { Ok(()) } else { dir.check_unclaimed() }
 }
@@ -156,7 +158,7 @@ fn may_be_made(with: &OpenOptions, dir: &Dir) -> Result<()> {
 pub fn open_reading(with: OpenOptions, path: &Path, handle: Handle) -> Result<Opened> {
     with.settings.check()?;
     let (mut env, files) = layered(with.world(), &with.settings, handle);
-    let dir = Dir::new(env.fs.clone(), path).hold_if_there()?;
+    let dir = with.hold(&env.fs, path)?;
     env.fs = dir.fs().clone();
     let recovered = match dir.read_current()? {
         Some(_) => manifest::recover(&dir)?,
@@ -201,10 +203,10 @@ impl Opening {
         for (cf, name, comparator) in names {
             let options = with.family(cf, &name);
             let order = options.order_of(&name, comparator.as_deref())?;
+            let settings = options.settings_in(&with.settings, &name)?;
+            places::locate(&dir, &mut state, cf, &settings.table_dirs)?;
             manifest::count_tables(&dir, &mut state, cf, &order)?;
             let version = manifest::family_version(&state, cf, order)?;
-            check_files(&dir, &version)?;
-            let settings = options.settings_in(&with.settings, &name)?;
             let components = options.components();
             let foreign = Foreign::look(&declared, &name, components.operator.as_ref());
             let family = Family::of(cf, &name, settings, version);
@@ -398,9 +400,8 @@ impl Opening {
             state.wals.insert(number, Some(bytes));
         }
         let manifest = ManifestLog::create(dir, manifest_number, state)?;
-        let files = families.iter().flat_map(|f| f.version.files());
         let live = Live {
-            tables: files.map(|f| f.backing.unwrap_or(f.id).0).collect(),
+            tables: tables_of(&families),
             manifests: [manifest_number].into(),
             logs: sections.map_or(wal_number.0, |log| log.0)..numbers.peek().0,
             options: Some(options_number),
@@ -418,30 +419,10 @@ impl Opening {
     }
 }
 
-/// Every file of the tree must be there with its recorded size (V10).
-fn check_files(dir: &Dir, version: &Version) -> Result<()> {
-    for file in version.files() {
-        let number = file.backing.unwrap_or(file.id).0;
-        let name = FileName::Table(number);
-        let old = FileName::LevelDbTable(number);
-        let found = match dir.len_of(name)? {
-            None => dir.len_of(old)?,
-            some => some,
-        };
-        match found {
-            None => {
-                let what = "the manifest names this table, which is missing; restore it from a \
-                            backup";
-                return Err(Error::corruption(what).in_file(shown_path(&dir.path_of(name))));
-            }
-            Some(n) if n != file.bytes && file.backing.is_none() => {
-                let what = format!("the table has {n} bytes, the manifest says {}", file.bytes);
-                return Err(Error::corruption(what).in_file(shown_path(&dir.path_of(name))));
-            }
-            Some(_) => {}
-        }
-    }
-    Ok(())
+/// Numbers of the tables that these families have.
+fn tables_of(families: &[Family]) -> BTreeSet<u64> {
+    let files = families.iter().flat_map(|f| f.version.files());
+    files.map(|f| f.backing.unwrap_or(f.id).0).collect()
 }
 
 /// All families are there: background work begins.

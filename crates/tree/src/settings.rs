@@ -9,7 +9,7 @@ use lithify_env::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 #[doc(inline)]
 pub use lithify_settings::{
-    Budget, CompactionPri, Compression, Durability, EffectiveSetting, Policy, Settings,
+    Budget, CompactionPri, Compression, Durability, EffectiveSetting, Policy, Settings, TableDir,
 };
 
 /// Settings of which some change while they are read.

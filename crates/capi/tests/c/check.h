@@ -107,6 +107,7 @@ static inline void shows(rocksdb_iterator_t* it, const char* const* pairs, size_
 
 void test_open(void);
 void test_own(void);
+void test_paths(void);
 void test_panics(void);
 void test_noted(void);
 void test_kinds(void);

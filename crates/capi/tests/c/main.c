@@ -28,6 +28,7 @@ static const struct {
     {"noted", test_noted},         {"kinds", test_kinds},
     {"measures", test_measures},   {"kinds of transactions", test_kinds_of_transactions},
     {"prepared", test_prepared},   {"own", test_own},
+    {"paths", test_paths},
     {"without", test_without},     {"panics", test_panics},
 };
 

@@ -241,15 +241,6 @@ void test_refused(void) {
   CHECK(ends == 2);
   rocksdb_options_destroy(o);
   o = rocksdb_options_create();
-  rocksdb_dbpath_t* path = rocksdb_dbpath_create("/elsewhere", 1 << 20);
-  const rocksdb_dbpath_t* paths[1] = {path};
-  rocksdb_options_set_db_paths(o, paths, 1);
-  refuses(o, "Not implemented: db_paths=\"/elsewhere\"");
-  o = rocksdb_options_create();
-  rocksdb_options_set_cf_paths(o, paths, 1);
-  refuses(o, "Not implemented: cf_paths=\"/elsewhere\"");
-  rocksdb_dbpath_destroy(path);
-  o = rocksdb_options_create();
   rocksdb_options_set_allow_ingest_behind(o, 1);
   refuses(o, "Not implemented: rocksdb_options_set_allow_ingest_behind=1");
 

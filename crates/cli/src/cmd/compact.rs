@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use lithify::{CompactOptions, Db, Stats};
 use lithify_base::shown_path;
+use lithify_files::Dir;
 use lithify_lsm::picture::readable;
 use serde_json::json;
 
@@ -75,12 +76,16 @@ impl Compact {
         let bound = |key: &Option<OsString>| key.as_ref().map(|k| form.parse(k)).transpose();
         let (from, to) = (bound(&self.from)?, bound(&self.to)?);
         let dir = self.dir.dir()?;
+        let dirs = self.operator.dirs.clone();
         let mut set = self.set;
         // Before the open, which writes what the log holds to a table.
         set.prefer(self.release.map(|release| format!("format_version={}", release.format())));
-        let younger = self.release.map_or_else(Default::default, |release| {
-            tables::younger(&dir, release.format()).unwrap_or_default()
-        });
+        let younger = match self.release {
+            Some(release) => {
+                tables::younger(&dirs.attached(&dir)?, release.format()).unwrap_or_default()
+            }
+            None => Vec::new(),
+        };
         let db = DbArg { db: Some(dir.clone()), set, operator: self.operator };
         let family = self.family.clone().unwrap_or_else(|| "default".to_owned());
         let db = TreeArg { db, family: self.family };
@@ -99,9 +104,10 @@ impl Compact {
         let done = Done { before: before.disk_bytes, after: db.stats(), time: start.elapsed() };
         let (picture, wanted) = (db.picture(), db.settings().compression_lower);
         db.close()?;
+        let place = dirs.attached(&dir)?;
         let left = match self.settle {
-            true => Left::settled(&dir, self.release)?,
-            false => Left::Compacted(tables::of_another_codec(&dir, &family, wanted)?),
+            true => Left::settled(&place, self.release)?,
+            false => Left::Compacted(tables::of_another_codec(&place, &family, wanted)?),
         };
         if self.json {
             return done.json(&left);
@@ -171,7 +177,7 @@ enum Left {
 
 impl Left {
     /// What settling left in `dir`, which is to be opened by `release`.
-    fn settled(dir: &Path, release: Option<Release>) -> Result<Left> {
+    fn settled(dir: &Dir, release: Option<Release>) -> Result<Left> {
         let opens = Release::that_opens(tables::newest_format(dir)?);
         match release.filter(|release| *release < opens) {
             None => Ok(Left::Settled(opens)),

@@ -5,11 +5,11 @@
 
 use anyhow::{Result, bail};
 use lithify::verify::{Finding, Grade, Report};
-use lithify::{Builder, Settings};
 use lithify_base::{shown, shown_path};
 use lithify_lsm::picture::readable;
 use serde_json::{Value, json};
 
+use crate::dirs::TableDirArg;
 use crate::open::DirArg;
 use crate::output;
 use crate::progress::Progress;
@@ -34,6 +34,8 @@ changed; `lithify salvage` takes out what is good.";
 pub(crate) struct Verify {
     #[command(flatten)]
     dir: DirArg,
+    #[command(flatten)]
+    table_dirs: TableDirArg,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -44,7 +46,7 @@ impl Verify {
         let dir = self.dir.dir()?;
         let bar = Progress::bytes();
         let mut watch = |p: lithify::verify::Progress| bar.show(p.done, p.total);
-        let report = Builder::new(Settings::default()).verify(&dir, &mut watch)?;
+        let report = self.table_dirs.builder()?.verify(&dir, &mut watch)?;
         drop(bar);
         if self.json {
             as_json(&report)?

@@ -28,4 +28,5 @@ mod proportion;
 mod readme;
 mod serve;
 mod settings;
+mod table_dirs;
 mod wrong_uses;

@@ -21,6 +21,7 @@ fn feed(world: &World, runs: &[InputRun], range: JobRange, memory: u64) -> Feed 
         recipe: Arc::new(recipe),
         output: OutputOrder {
             pos: Pos::base(2),
+            place: 0,
             epoch: 1,
             times: Times::default(),
             shape: world.context.output.clone(),

@@ -18,4 +18,5 @@ mod partitions;
 mod rewrite;
 mod settled_for_rocksdb;
 mod sparse_copies;
+mod table_dirs;
 mod targets;

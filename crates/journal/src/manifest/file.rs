@@ -5,7 +5,7 @@
 //! differ from their default, so equal values give equal bytes.
 //!
 //! Keeps: bounds are internal keys of at least 8 bytes; features this version lacks (blobs,
-//! timestamps, several paths) are refused by name, never dropped.
+//! timestamps) are refused by name, never dropped.
 //! Leaves to others: whether the file exists and is what the edit says.
 
 use lithify_base::{Error, InternalKey, Level, MAX_LEVELS, MAX_SEQ, Pos, Result, Seq};
@@ -46,6 +46,8 @@ pub struct WireFile {
     pub creation_time: u64,
     /// Whole-file checksum and the name of its function, if recorded.
     pub checksum: Option<(Vec<u8>, String)>,
+    /// RocksDB's path id: which of its family's table directories it is in; 0 for the first, or the only one.
+    pub place: u8,
     /// Someone asked for this file to be compacted.
     pub need_compaction: bool,
     /// RocksDB's storage temperature; 0 if unknown.
@@ -140,6 +142,9 @@ impl WireFile {
             put_field(out, tag::CHECKSUM, sum);
             put_field(out, tag::CHECKSUM_FUNCTION, function.as_bytes());
         }
+        if self.place != 0 {
+            put_field(out, tag::PATH_ID, &[self.place]);
+        }
         if self.temperature != 0 {
             put_field(out, tag::TEMPERATURE, &[self.temperature]);
         }
@@ -206,7 +211,8 @@ impl WireFile {
     pub(super) fn decode_old(r: &mut Reader<'_>, form: OldForm) -> Result<WireFile> {
         let mut file = WireFile { level: level(r)?, number: r.var64()?, ..WireFile::default() };
         if form == OldForm::Three {
-            one_path(u64::from(r.var32()?))?;
+            file.place = u8::try_from(r.var32()?)
+                .map_err(|_| Error::corruption("a file's path id is over 8 bits"))?;
         }
         file.size = r.var64()?;
         file.smallest = internal_key(r)?;
@@ -244,7 +250,7 @@ impl WireFile {
                     .map_err(|_| Error::corruption("a file's stratum is over 32 bits"))?;
             }
             tag::BACKING => self.backing = Some(var(field)?),
-            tag::PATH_ID => one_path(u64::from(whole(field, |f| f.u8())?))?,
+            tag::PATH_ID => self.place = whole(field, |f| f.u8())?,
             tag::OLDEST_BLOB_FILE if var(field)? != 0 => return Err(refused("blob files")),
             tag::MIN_TIMESTAMP | tag::MAX_TIMESTAMP if !field.is_empty() => {
                 return Err(refused("user-defined timestamps"));
@@ -319,10 +325,6 @@ pub(super) fn refused(feature: &str) -> Error {
 
 fn var(field: &[u8]) -> Result<u64> {
     whole(field, |f| f.var64())
-}
-
-fn one_path(path: u64) -> Result<()> {
-    if path == 0 { Ok(()) } else { Err(refused("several data paths (`db_paths`)")) }
 }
 
 fn put_field(out: &mut Vec<u8>, tag: u32, bytes: &[u8]) {

@@ -6,6 +6,7 @@ pub mod guard;
 pub mod levels;
 pub mod load;
 pub mod options;
+pub mod places;
 pub mod pri;
 pub mod request;
 pub mod score;

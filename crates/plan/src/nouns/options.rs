@@ -1,7 +1,8 @@
 //! What a planner is told about the tree it should aim for. Names and defaults follow RocksDB.
 
-use lithify_base::Level;
+use lithify_base::{Level, MAX_LEVELS};
 
+use crate::nouns::places::Places;
 use crate::nouns::pri::CompactionPri;
 
 /// Which compaction rules shape the tree.
@@ -231,6 +232,8 @@ pub struct PlanOptions {
     pub stall_counts_compacting: bool,
     /// How buckets are made and adapted.
     pub buckets: BucketOptions,
+    /// In which table directory the files of each level are.
+    pub places: Places,
 }
 
 impl Default for PlanOptions {
@@ -271,6 +274,7 @@ impl Default for PlanOptions {
             max_waiting_jobs: 8,
             stall_counts_compacting: true,
             buckets: BucketOptions::default(),
+            places: [0; MAX_LEVELS],
         }
     }
 }

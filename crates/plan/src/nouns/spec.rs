@@ -10,6 +10,7 @@ use std::sync::Arc;
 use lithify_base::{FileId, JobId, Key, KeyRange, Level, Pos};
 use lithify_lsm::{FileRef, Version};
 
+use crate::nouns::options::PlanOptions;
 use crate::nouns::score::Score;
 
 /// Why a job exists.
@@ -262,6 +263,20 @@ impl Candidate {
     /// A merge of `inputs` that becomes the newest run of `level` over its hull.
     pub fn stack(kind: Kind, inputs: Vec<FileRef>, level: Level, reason: Reason) -> Candidate {
         Candidate { kind, inputs, out: Out::OnTop(level), prio: Prio::Normal, reason }
+    }
+    /// The same, but a move that would leave a file in a directory of another level is a merge: only so
+    /// does it get where it belongs.
+    pub(crate) fn where_it_belongs(mut self, options: &PlanOptions) -> Candidate {
+        let level = match self.out {
+            Out::At(pos) => pos.level,
+            Out::OnTop(level) => level,
+        };
+        let stay = |f: &FileRef| options.may_stay(f.place, level);
+        if self.kind == Kind::Move && !self.inputs.iter().all(stay) {
+            let down = self.inputs.iter().any(|f| f.pos.level != level);
+            self.kind = if down { Kind::Down } else { Kind::IntraLevel };
+        }
+        self
     }
     /// The same at another priority.
     pub fn at_prio(self, prio: Prio) -> Candidate {

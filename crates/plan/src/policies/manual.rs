@@ -20,7 +20,7 @@
 use std::ops::ControlFlow::{self, Continue};
 
 use lithify_base::{KeyRange, Level, Pos};
-use lithify_lsm::{FileRef, Version};
+use lithify_lsm::FileRef;
 
 use crate::nouns::request::{ManualRequest, target_level};
 use crate::nouns::spec::{Candidate, Kind, Prio, Reason};
@@ -36,7 +36,7 @@ impl Policy for Manual {
     fn propose(&self, view: &View, offers: &mut Offers) -> ControlFlow<()> {
         let target = view.manual.and_then(|r| target_level(view.version, view.options, r));
         let (Some(request), Some(target)) = (view.manual, target) else { return Continue(()) };
-        let parts = components(view.version, request, Pos::base(target));
+        let parts = components(view, request, Pos::base(target));
         let share = share_bytes(view, request, &parts);
         let mut group = Group::default();
         for part in parts {
@@ -70,7 +70,8 @@ struct Component {
 }
 
 /// The components over the request's range, in key order.
-fn components(version: &Version, request: &ManualRequest, target: Pos) -> Vec<Component> {
+fn components(view: &View, request: &ManualRequest, target: Pos) -> Vec<Component> {
+    let version = view.version;
     let order = version.order();
     let mut files: Vec<&FileRef> =
         version.files().filter(|f| !f.pos.is_older_than(target)).collect();
@@ -82,24 +83,25 @@ fn components(version: &Version, request: &ManualRequest, target: Pos) -> Vec<Co
         match &mut range {
             Some(r) if r.overlaps(&f.range, order) => *r = r.hull(&f.range, order),
             _ => {
-                parts.extend(component(version, request, target, std::mem::take(&mut open)));
+                parts.extend(component(view, request, target, std::mem::take(&mut open)));
                 range = Some(f.range.clone());
             }
         }
         open.push(f.clone());
     }
-    parts.extend(component(version, request, target, open));
+    parts.extend(component(view, request, target, open));
     parts
 }
 
 /// What has to be done with connected files; `None` if the request is not about them.
 fn component(
-    version: &Version,
+    view: &View,
     request: &ManualRequest,
     target: Pos,
     files: Vec<FileRef>,
 ) -> Option<Component> {
     let first = files.first()?.pos;
+    let version = view.version;
     let wanted: Vec<FileRef> =
         files.iter().filter(|f| request.wants(version, f, target)).cloned().collect();
     if wanted.is_empty() {
@@ -110,7 +112,8 @@ fn component(
     let files = close(version, &wanted, target);
     let whole = files.len() == connected;
     let stale = |f: &FileRef| request.rewrite_before.is_some_and(|b| f.id < b);
-    let moves = first != target && files.iter().all(|f| f.pos == first && !stale(f));
+    let stays = |f: &FileRef| view.options.may_stay(f.place, target.level);
+    let moves = first != target && files.iter().all(|f| f.pos == first && !stale(f) && stays(f));
     let work = if moves { Work::Move } else { Work::Merge };
     Some(Component { bytes: files.iter().map(|f| f.bytes).sum(), files, work, whole })
 }

@@ -113,6 +113,7 @@ impl<'v> Offers<'v> {
         wish: Candidate,
         bears: impl FnOnce(&Candidate, &Admitted) -> Result<(), Option<Guard>>,
     ) -> ControlFlow<()> {
+        let wish = wish.where_it_belongs(self.view.options);
         match self.ask(&wish, bears) {
             Ok(admitted) => self.take(wish, admitted),
             Err(why) => {
@@ -127,6 +128,7 @@ impl<'v> Offers<'v> {
     /// Offers one of several alternatives: as [`offer`](Offers::offer), but if it is refused nothing
     /// is told.
     pub fn attempt(&mut self, wish: Candidate) -> ControlFlow<()> {
+        let wish = wish.where_it_belongs(self.view.options);
         match self.ask(&wish, |_, _| Ok(())) {
             Ok(admitted) => self.take(wish, admitted),
             Err(_) => Continue(()),

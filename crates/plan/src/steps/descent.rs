@@ -129,11 +129,11 @@ fn with_extras(view: &View, seed: &FileRef) -> Option<Vec<FileRef>> {
 }
 
 /// True if the inputs can change their level without being rewritten: they are files of one run
-/// (nothing at the output), and each overlaps little of the level below the output.
+/// (nothing at the output) in the directory of the output level, and each overlaps little of the level below it.
 pub(crate) fn is_move(view: &View, inputs: &[FileRef], to: Pos) -> bool {
     let Some(first) = inputs.first() else { return false };
     first.pos != to
-        && inputs.iter().all(|f| f.pos == first.pos)
+        && inputs.iter().all(|f| f.pos == first.pos && view.options.may_stay(f.place, to.level))
         && inputs.iter().all(|f| light_below(view, f, to.level))
 }
 
@@ -158,6 +158,7 @@ fn more_to_move(view: &View, seed: &FileRef, to: Pos) -> Vec<FileRef> {
     let mut fits = |f: &FileRef| {
         let wider = range.hull(&f.range, order);
         let ok = view.is_idle(f)
+            && view.options.may_stay(f.place, to.level)
             && total.saturating_add(f.bytes) <= view.options.max_job_bytes()
             && close(view.version, std::slice::from_ref(f), to).len() == 1
             && view.version.overlapping(to.level, &wider).next().is_none()

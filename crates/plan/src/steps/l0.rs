@@ -139,7 +139,11 @@ fn movable(view: &View, base: Pos) -> Option<Vec<FileRef>> {
         (1..base.level).all(|l| view.version.overlapping(l, &f.range).next().is_none())
     };
     files.truncate(
-        files.iter().take_while(|f| clear(f) && light_below(view, f, base.level)).count(),
+        files
+            .iter()
+            .take_while(|f| clear(f) && light_below(view, f, base.level))
+            .take_while(|f| view.options.may_stay(f.place, base.level))
+            .count(),
     );
     (!files.is_empty()).then_some(files)
 }

@@ -9,6 +9,7 @@ mod invariants;
 mod naive;
 mod offers;
 mod pictures;
+mod places;
 mod rest;
 mod room;
 mod steady;

@@ -115,5 +115,8 @@ fn every_rule_between_settings_can_be_broken() {
             rule(&s).is_some()
         })
     };
+    let many = Settings::default().table_dirs((0..5).map(|n| (format!("/{n}"), 0)));
+    assert!(told(&many).contains("table_dirs has 5 directories"));
+    let broken = |rule: &Rule| broken(rule) || rule(&many).is_some();
     assert!(RULES.iter().all(broken), "a rule without a case");
 }

@@ -8,8 +8,8 @@ mod page;
 
 use lithify_settings::{Budget, Group, ROWS, Row, Scope, Settings, Unit, row};
 
-/// Settings that no user sees, for tests and measurements.
-const HIDDEN: [&str; 4] = ["plan", "unchecked", "as_rocksdb", "derived_from"];
+/// Settings that no user sees, for tests and measurements; and the directories of tables, which have no text.
+const HIDDEN: [&str; 5] = ["plan", "unchecked", "as_rocksdb", "derived_from", "table_dirs"];
 
 fn in_group(group: Group) -> Vec<&'static str> {
     ROWS.iter().filter(|row| row.group == group).map(|row| row.name).collect()

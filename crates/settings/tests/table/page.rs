@@ -15,6 +15,7 @@ prints the values in force, each with its reason.
 In a program they are fields of `Settings`, or `Settings::set(name, value)`; on the command line `--set NAME=VALUE`. A *live*
 setting can change while the database is open (`Db::set_settings`); one of a *family* can differ between the column
 families of a database. Sizes take `KiB` to `TiB` (powers of 1024) and `KB` to `TB` (of 1000). `cargo doc -p lithify --open` says more about each.
+One thing has no name and is in no file: the directories for tables (`Settings::table_dirs`, `--table-dir`), which each open names anew.
 
 This page is made from the table in `crates/settings/src/table.rs`, and a test compares them.
 ";

@@ -7,3 +7,4 @@ mod plans;
 mod prepared;
 mod shortage;
 mod sweeps;
+mod table_dirs;

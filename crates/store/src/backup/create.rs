@@ -28,6 +28,7 @@ use super::survey::begun;
 use super::{BackupDir, META, Meta, PRIVATE, Progress, SHARED};
 use super::{copy, folder, id_of, private_path, transfer};
 use crate::checkpoint::Checkpoint;
+use crate::places::all_at_home;
 
 /// A table to back up.
 struct Source {
@@ -54,7 +55,7 @@ impl BackupDir {
     pub fn create(
         &self,
         from: &Dir,
-        what: Checkpoint,
+        mut what: Checkpoint,
         unix_seconds: u64,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(Backup, Progress)> {
@@ -63,6 +64,7 @@ impl BackupDir {
         let to = self.dir()?.hold(denied)?;
         let needed = self.collect()?;
         let id = self.next_id()?;
+        all_at_home(&mut what.state);
         let sources = sources(from, &what)?;
         let mut small = vec![FileName::Manifest(what.manifest), FileName::Identity];
         if let Some(options) = what.options.map(FileName::Options) {

@@ -192,7 +192,7 @@ fn no_operator(family: &str, name: Option<&str>) -> Error {
 
 fn open(dir: &Dir, file: &WireFile, order: &ComparatorRef) -> Result<Arc<TableReader>> {
     let number = file.backing.unwrap_or(file.number);
-    let (name, opened) = dir.open_table(number, OpenOpts::read())?;
+    let (dir, name, opened) = dir.open_table_there(number, OpenOpts::read())?;
     let mut spec = OpenTable::new(opened, dir.path_of(name).display().to_string(), order.clone());
     spec.bytes = file.backing.is_none().then_some(file.size);
     spec.base_context = file.base_context;

@@ -6,7 +6,7 @@
 
 use lithify_base::{CfId, ComparatorRef, Result};
 use lithify_env::OpenOpts;
-use lithify_files::dir::{Dir, FileName};
+use lithify_files::dir::Dir;
 use lithify_format::table::props::TableProps;
 use lithify_journal::manifest::file::FileCounts;
 use lithify_journal::manifest::{ManifestState, WireFile};
@@ -32,8 +32,7 @@ pub fn count_tables(
     check_order(family, order)?;
     for file in family.files.values_mut().filter(|f| f.counts.is_none()) {
         let number = file.backing.unwrap_or(file.number);
-        let name = FileName::Table(number);
-        if dir.len_of(name)?.or(dir.len_of(FileName::LevelDbTable(number))?).is_some() {
+        if dir.find_table(number)?.is_some() {
             file.counts = Some(counts_of(&*open(dir, file, order)?));
         }
     }

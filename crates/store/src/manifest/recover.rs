@@ -132,7 +132,10 @@ pub fn check_empty(dir: &Dir) -> Result<()> {
     let of_a_database = |file: &FileName| {
         matches!(file, FileName::Table(_) | FileName::LevelDbTable(_) | FileName::Wal(_))
     };
-    let listed = dir.list_if_there()?.unwrap_or_default();
+    let mut listed = dir.list_if_there()?.unwrap_or_default();
+    for place in dir.places() {
+        listed.extend(place.list()?);
+    }
     match listed.iter().filter_map(|entry| entry.file).find(of_a_database) {
         None => Ok(()),
         Some(file) => Err(Error::corruption(format!(

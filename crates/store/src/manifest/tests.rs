@@ -343,6 +343,7 @@ fn any_file(choices: &mut Choices) -> FileMeta {
     file.tail_bytes = number();
     file.created = number();
     file.oldest_ancestor = number();
+    file.place = number() as u8;
     file.epoch = if level == 0 { u64::from(stratum) } else { number() };
     file.marked = choices.one_in(2);
     file.backing = choices.one_in(4).then(|| FileId(choices.below(1 << 20) as u64));

@@ -58,6 +58,7 @@ pub fn wire_file(m: &FileMeta) -> WireFile {
         oldest_ancestor_time: m.oldest_ancestor,
         creation_time: m.created,
         tail_size: m.tail_bytes,
+        place: m.place,
         need_compaction: m.marked,
         counts: Some(FileCounts {
             entries: m.entries,
@@ -97,6 +98,7 @@ pub fn file_meta(w: &WireFile, order: &dyn Comparator) -> Result<FileMeta> {
     m.tail_bytes = w.tail_size;
     m.created = w.creation_time;
     m.oldest_ancestor = w.oldest_ancestor_time;
+    m.place = w.place;
     m.marked = w.need_compaction;
     m.backing = w.backing.map(FileId);
     let counts = w.counts.unwrap_or_default();

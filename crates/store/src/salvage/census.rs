@@ -234,7 +234,7 @@ fn family_of(props: &TableProps) -> Option<CfId> {
 
 /// The properties of a table, if they can be read, whatever else of it is damaged.
 fn properties(dir: &Dir, number: u64) -> Option<TableProps> {
-    let (name, file) = dir.open_table(number, OpenOpts::read()).ok()?;
+    let (dir, name, file) = dir.open_table_there(number, OpenOpts::read()).ok()?;
     let footer = footer(&*file).ok()?;
     let path = dir.path_of(name).display().to_string();
     let blocks = Blocks::new(file, path, footer, Decoder::rocksdb()).ok()?;

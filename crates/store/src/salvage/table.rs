@@ -75,7 +75,7 @@ impl TableSalvage {
         db_id: Option<&str>,
         order: &ComparatorRef,
     ) -> Result<TableSalvage> {
-        let (name, file) = dir.open_table(number, OpenOpts::read())?;
+        let (dir, name, file) = dir.open_table_there(number, OpenOpts::read())?;
         let path = dir.path_of(name).display().to_string();
         let spec = OpenTable {
             base_context: stated.map_or(0, |f| f.base_context),

@@ -306,7 +306,7 @@ impl TableReader {
 /// # Errors
 /// As [`TableReader::open`].
 pub fn open_alone(dir: &Dir, number: u64, orders: &[ComparatorRef]) -> Result<Arc<TableReader>> {
-    let (name, file) = dir.open_table(number, OpenOpts::read())?;
+    let (dir, name, file) = dir.open_table_there(number, OpenOpts::read())?;
     let path = dir.path_of(name).display().to_string();
     let in_order =
         |order: ComparatorRef| TableReader::open(OpenTable::new(file.clone(), path.clone(), order));

@@ -65,7 +65,7 @@ impl Shared {
     /// Bytes that tables may still take, and those that the disk has free: all there may be where the
     /// file system can't tell, so that it is tried.
     fn room(self: &Arc<Shared>) -> (u64, u64) {
-        let disk = self.resources.env.fs.free_space(self.resources.dir.path()).unwrap_or(u64::MAX);
+        let disk = self.resources.dir.free_space();
         let bytes = match self.db_settings.load().disk_budget {
             Some(budget) => disk.min(budget.saturating_sub(self.tree_bytes())),
             None => disk,

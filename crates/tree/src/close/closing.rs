@@ -126,8 +126,8 @@ impl Shell {
     fn hold_what_is_pinned<'a>(&self, families: impl Iterator<Item = &'a Shell>) {
         let pinned: Vec<FileName> = families.flat_map(|f| f.open_what_is_pinned()).collect();
         if let Some(files) = &self.shared.resources.files.capped {
-            let pinned: BTreeSet<PathBuf> =
-                pinned.iter().map(|n| self.shared.resources.dir.path_of(*n)).collect();
+            let dir = &self.shared.resources.dir;
+            let pinned: BTreeSet<PathBuf> = pinned.iter().flat_map(|n| dir.paths_of(*n)).collect();
             files.hold(|path| pinned.contains(path));
         }
     }

@@ -7,6 +7,8 @@
 //! no iterator pins them, or with the next open.
 //! Leaves to others: what families share (`shared`), the tree of one (`shell`).
 
+use std::collections::BTreeSet;
+
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{CfId, Error, ErrorKind, Result};
 use lithify_control::{Core, Event, MemId};
@@ -15,9 +17,11 @@ use lithify_env::sync::atomic::Ordering;
 use lithify_journal::manifest::WireEdit;
 use lithify_lsm::Version;
 use lithify_store::manifest::translate;
+use lithify_store::places;
 
 use crate::family::TreeParts;
 use crate::open::family_options::ColumnFamilyOptions;
+use crate::open::options::denied_by;
 use crate::open::written::write_options;
 use crate::settings::Settings;
 use crate::settings::translate::{Described, core_options};
@@ -132,6 +136,8 @@ impl Shell {
             )));
         }
         proportion::admit(self.families().len() + 1, &self.shared.db_settings.load())?;
+        let dirs = places::union(std::iter::once(&settings.table_dirs[..]));
+        self.shared.resources.own(&dirs, &BTreeSet::new(), denied_by(&settings))?;
         let cf = self.next_family()?;
         let log_number = held.log().wal_number;
         let edit = WireEdit {

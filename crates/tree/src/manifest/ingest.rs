@@ -89,7 +89,7 @@ impl Shell {
         let mut files = Vec::with_capacity(paths.len());
         for path in paths {
             let new = StagedTable::bring(
-                &self.shared.resources.dir,
+                self.context().table_dirs.first(),
                 path,
                 self.shared.next_file(),
                 how,
@@ -124,7 +124,7 @@ impl Shell {
         self.make_way(log, &ranges)?;
         self.shared.check_owner()?;
         files.iter().try_for_each(StagedTable::settle)?;
-        self.shared.resources.dir.sync()?;
+        self.context().table_dirs.first().sync()?;
         // Whatever comes of it, the number is used up: the manifest may name it.
         let seq = log.next_seq;
         let _before = self.shared.snapshots.take(|| seq - 1);

@@ -6,6 +6,7 @@ use lithify_base::{
     CompactionFilterRef, ComparatorRef, Error, MergeOperatorRef, PrefixExtractorRef, Prefixes,
     Result,
 };
+use lithify_settings::TableDir;
 use lithify_store::manifest;
 
 use super::resources::Components;
@@ -108,6 +109,14 @@ impl ColumnFamilyOptions {
     /// The order of keys that it was given.
     pub(crate) fn order(&self) -> Option<ComparatorRef> {
         self.order.clone()
+    }
+    /// The directories of its tables, if it has some of its own.
+    pub(crate) fn table_dirs(&self) -> &[TableDir] {
+        self.settings.as_ref().map_or(&[], |settings| &settings.table_dirs)
+    }
+    /// Takes them away.
+    pub(crate) fn clear_table_dirs(&mut self) {
+        self.settings.iter_mut().for_each(|settings| settings.table_dirs.clear());
     }
     /// Takes the time to live away, which the layer that expires values heeds by itself.
     #[doc(hidden)] // a seam to other crates

@@ -21,6 +21,8 @@ pub(super) fn admit(
     let orders = |cf: CfId, name: &str, recorded: Option<&str>| {
         with.family(cf, name).order_of(name, recorded)
     };
+    let mut found = found;
+    with.locate(dir, &mut found.state)?;
     // Operands are looked at by every open.
     let mut survey = survey(dir, found, &orders, &|_, _| true, Depth::Properties, &mut |_, _| {})?;
     let id = identity(&survey, env, dir)?;

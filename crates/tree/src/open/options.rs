@@ -1,6 +1,7 @@
 //! What a database is opened with: settings, components and the world.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use lithify_base::{
     CfId, CompactionFilterRef, ComparatorRef, MergeOperatorRef, Prefixes, Result, bytewise,
@@ -8,7 +9,9 @@ use lithify_base::{
 use lithify_engine::Engine;
 use lithify_env::sync::Arc;
 use lithify_env::{Env, FsRef, OsRt, PosixFs, RtOptions};
-use lithify_store::manifest;
+use lithify_files::Dir;
+use lithify_journal::manifest::ManifestState;
+use lithify_store::{manifest, places};
 
 use super::family_options::ColumnFamilyOptions;
 use super::resources::Components;
@@ -85,7 +88,32 @@ impl OpenOptions {
 
     /// Permission bits that no new file gets.
     pub fn denied(&self) -> u32 {
-        self.denied | if self.settings.private_files { PRIVATE } else { 0 }
+        self.denied | denied_by(&self.settings)
+    }
+
+    /// All directories that tables may be in besides the database's own.
+    pub fn table_dirs(&self) -> Vec<PathBuf> {
+        let of_families = self.families.values().map(ColumnFamilyOptions::table_dirs);
+        places::union(std::iter::once(&self.settings.table_dirs[..]).chain(of_families))
+    }
+
+    /// The directory of a database, held if it is there, with those of its tables.
+    ///
+    /// # Errors
+    /// As [`places::attach`].
+    pub fn hold(&self, fs: &FsRef, path: &Path) -> Result<Dir> {
+        let dir = Dir::new(fs.clone(), path).hold_if_there()?;
+        places::attach(&dir, &self.table_dirs())?;
+        Ok(dir)
+    }
+
+    /// Finds the tables that a manifest names, in `dir` and in these.
+    pub fn locate(&self, dir: &Dir, state: &mut ManifestState) -> Result<()> {
+        let names: Vec<_> = state.families.iter().map(|(cf, f)| (*cf, f.name.clone())).collect();
+        names.into_iter().try_for_each(|(cf, name)| {
+            let settings = self.family(cf, &name).settings_in(&self.settings, &name)?;
+            places::locate(dir, state, cf, &settings.table_dirs)
+        })
     }
 
     /// The world that was given, or this machine's.
@@ -133,12 +161,26 @@ impl OpenOptions {
         }
     }
 
+    /// The same for what is made of a database that has its tables in these directories: it has its own at home.
+    #[must_use]
+    pub fn at_home(&self) -> OpenOptions {
+        let mut with = self.clone();
+        with.settings.table_dirs.clear();
+        with.families.values_mut().for_each(ColumnFamilyOptions::clear_table_dirs);
+        with
+    }
+
     /// Leaves times to live out: values are taken over with their times.
     pub fn forget_times(&mut self) {
         for options in self.families.values_mut() {
             options.take_ttl();
         }
     }
+}
+
+/// Permission bits that no new file gets with these settings.
+pub(crate) fn denied_by(settings: &Settings) -> u32 {
+    if settings.private_files { PRIVATE } else { 0 }
 }
 
 /// This machine, with the threads that `settings` ask for.

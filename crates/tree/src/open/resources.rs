@@ -1,17 +1,23 @@
 //! What the column families of a database are made with: its world, and what they share of memory,
 //! numbers and rates.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use lithify_base::{
     CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef, Prefixes, Result,
     shown_path,
 };
-use lithify_compact::{Engines, FileNumbers, JobContext, Maker, OutputOptions, set_bytes};
+use lithify_compact::{
+    Engines, FileNumbers, JobContext, Maker, OutputOptions, TableDirs, set_bytes,
+};
 use lithify_engine::Engine;
 use lithify_env::sync::Arc;
 use lithify_env::{BufPool, Env, Random, RateLimiter, RegionPool};
 use lithify_files::dir::{self, Dir};
 use lithify_files::wal::NewLog;
 use lithify_settings::{buffer_bytes, jobs};
+use lithify_store::places;
 use lithify_tables::cache::{BlockCache, SharedCache, TableCache, TableOptions};
 use lithify_tables::sst::Verify;
 
@@ -93,6 +99,13 @@ impl Resources {
         }
     }
 
+    /// Makes directories for tables the database's own, which has the tables `named`.
+    pub(crate) fn own(&self, dirs: &[PathBuf], named: &BTreeSet<u64>, denied: u32) -> Result<()> {
+        let who = format!("deed of {}", shown_path(self.dir.path()));
+        let mut random = Random::from_seed(self.env.rt.seed(&who));
+        places::own(&self.dir, dirs, (&self.maker.db_id, named), &mut random, denied)
+    }
+
     /// As [`NewLog::make`].
     pub(crate) fn new_log(&self, number: FileId) -> Result<NewLog> {
         NewLog::make(&self.dir, number, self.mapped_log)
@@ -162,6 +175,8 @@ impl Resources {
             output,
             self.numbers.clone(),
         );
+        let dirs = s.table_dirs.iter().map(|dir| self.dir.place_at(&dir.path)).collect();
+        context.table_dirs = TableDirs::new(&self.dir, dirs, s.places());
         context.operator = own.operator.clone();
         context.filter = own.filter.clone();
         context.limiter = self.limiter.clone();

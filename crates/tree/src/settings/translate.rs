@@ -93,6 +93,7 @@ pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
             max_space_amp_percent: s.max_space_amp_percent,
             soft_debt: s.soft_debt_bytes,
             hard_debt: s.hard_debt_bytes,
+            places: s.places(),
             ..base
         },
         compaction_slots: s.compaction_threads as usize,

@@ -2,16 +2,15 @@
 //! codec. The manifest names them, and each says it of itself.
 
 use std::fmt;
-use std::path::Path;
 
 use anyhow::Result;
 use lithify::Compression;
-use lithify_journal::files::FileName;
+use lithify_files::Dir;
 use lithify_lsm::FileMeta;
 use lithify_tables::sst::TableReader;
 
 use crate::cmd::table::open;
-use lithify_watch::tree::{Trees, dir_of, read};
+use lithify_watch::tree::{Trees, read};
 
 /// Levels from here on have the codec `compression_lower`.
 const LOWER: u8 = 3;
@@ -59,7 +58,7 @@ pub(crate) fn release(text: &str) -> Result<Release, String> {
 }
 
 /// The names of the families with tables of a younger format than `format`.
-pub(crate) fn younger(dir: &Path, format: u32) -> Result<Vec<String>> {
+pub(crate) fn younger(dir: &Dir, format: u32) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     each(dir, |family, _, table| {
         if table.format_version() > format && names.last().is_none_or(|last| last != family) {
@@ -70,7 +69,7 @@ pub(crate) fn younger(dir: &Path, format: u32) -> Result<Vec<String>> {
 }
 
 /// The youngest format of all tables; that of the oldest release where there is none.
-pub(crate) fn newest_format(dir: &Path) -> Result<u32> {
+pub(crate) fn newest_format(dir: &Dir) -> Result<u32> {
     let mut newest = READS[0].1;
     each(dir, |_, _, table| newest = newest.max(table.format_version()))?;
     Ok(newest)
@@ -85,11 +84,7 @@ pub(crate) struct OtherCodec {
 }
 
 /// Those of `family` that are not compressed, where `wanted` is a codec.
-pub(crate) fn of_another_codec(
-    dir: &Path,
-    family: &str,
-    wanted: Compression,
-) -> Result<OtherCodec> {
+pub(crate) fn of_another_codec(dir: &Dir, family: &str, wanted: Compression) -> Result<OtherCodec> {
     let shown = lithify::Settings::default().compression_lower(wanted).get("compression_lower")?;
     let mut other = OtherCodec { tables: 0, bytes: 0, wanted: shown };
     if wanted == Compression::None {
@@ -106,20 +101,13 @@ pub(crate) fn of_another_codec(
 }
 
 /// Shows every table of the closed database in `dir` with the name of its family.
-fn each(dir: &Path, mut show: impl FnMut(&str, &FileMeta, &TableReader)) -> Result<()> {
-    let found = read(dir)?;
-    let place = dir_of(dir)?;
+fn each(dir: &Dir, mut show: impl FnMut(&str, &FileMeta, &TableReader)) -> Result<()> {
+    let found = read(dir.path())?;
     Trees(&found.state).each(|_, name, version| {
         for file in version.files() {
             let number = file.backing.unwrap_or(file.id).0;
-            let path = place.path_of(FileName::Table(number));
-            // LevelDB's tables have a name of their own.
-            let path = match path.exists() {
-                true => path,
-                false => place.path_of(FileName::LevelDbTable(number)),
-            };
-            let table = open(&path)?;
-            show(name, file, &table);
+            let table = dir.find_table(number)?.ok_or_else(|| dir.lost(number))?;
+            show(name, file, &*open(&table.dir.path_of(table.name))?);
         }
         Ok(())
     })

@@ -126,10 +126,11 @@ fn custom_fields_of_files() {
     assert_eq!(with(17, b"open").unwrap().added[0], file(1));
     assert_eq!(with(3, &9u64.to_le_bytes()).unwrap().min_log_to_keep, Some(9));
     assert_eq!(with(65, &[0]).unwrap().added[0], file(1));
+    assert_eq!(with(65, &[3]).unwrap().added[0], WireFile { place: 3, ..file(1) });
+    assert!(with(65, &[1, 0]).unwrap_err().is_corruption());
     for (tag, field, says) in [
         (66, &b""[..], "field 66"),
         (0x4C42 | 0x40, b"", "field"),
-        (65, &[1], "paths"),
         (4, &[5], "blob"),
         (10, b"ts", "timestamp"),
         (16, &[0], "timestamp"),
@@ -151,7 +152,7 @@ fn old_forms_are_read() {
         varint::put_u32(&mut bytes, tag);
         bytes.extend([1, 33]);
         if tag == 102 {
-            bytes.push(0);
+            bytes.push(2);
         }
         bytes.push(99);
         varint::put_length_prefixed(&mut bytes, &small);
@@ -168,6 +169,7 @@ fn old_forms_are_read() {
             largest: large.clone(),
             smallest_seq: seqs.0,
             largest_seq: seqs.1,
+            place: if tag == 102 { 2 } else { 0 },
             ..WireFile::default()
         };
         assert_eq!(WireEdit::decode(&bytes).unwrap().added, [expected], "{tag}");
