@@ -30,6 +30,9 @@ pub use background::pause::BackgroundPause;
 pub use close::closing::Closer;
 pub use close::dropping::KeptReads;
 pub use lithify_control::Outside;
+pub use lithify_opening::{
+    ColumnFamilyOptions, Components, Handle, OpenOptions, follower_fs, machine,
+};
 pub use lithify_reports::cancel::CancelToken;
 pub use lithify_reports::explain::{
     Bound, Explanation, HangingCall, JobReport, JobStage, LevelNeed, PartReport, Wish, Writes,
@@ -54,11 +57,7 @@ pub use lithify_writes::mems::{Adds, Mems, insert_batch};
 pub use lithify_writes::shared::SharedMemtables;
 pub use manifest::checkpoint::CheckpointOptions;
 pub use manifest::ingest::{IngestOptions, Transfer};
-pub use open::family_options::ColumnFamilyOptions;
-pub use open::{
-    Components, Handle, OpenOptions, Opened, follower_fs, identity, machine, open, open_reading,
-    recovered,
-};
+pub use open::{Opened, identity, open, open_reading, recovered};
 pub use options::{CompactOptions, WriteOptions};
 pub use readable_logs::ReadableLogs;
 pub use report::files::LiveFile;

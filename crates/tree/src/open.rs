@@ -6,20 +6,13 @@
 //! Leaves to others: what the families are made with ([`resources`]), and each one of them ([`family`]).
 
 mod family;
-pub(crate) mod family_options;
-pub(crate) mod files;
 mod foreign;
-pub(crate) mod options;
 pub(crate) mod resources;
 pub(crate) mod written;
 
-pub use files::{Handle, follower_fs};
 pub use foreign::identity;
-pub use options::{OpenOptions, machine};
-pub use resources::Components;
 pub(crate) use resources::Resources;
 
-use files::{Files, layered};
 use written::{manifest_state, write_options};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -38,6 +31,7 @@ use lithify_journal::wal::tail::LoggedBatch;
 use lithify_journal::wal::{BatchBuilder, Sections};
 use lithify_lsm::{Edit, Version};
 use lithify_memtable::MemWriter;
+use lithify_opening::{Components, Files, Handle, OpenOptions, layered};
 use lithify_store::checkpoint::write_log;
 use lithify_store::janitor::{self, Live};
 use lithify_store::manifest::{self, ManifestLog, Recovered};

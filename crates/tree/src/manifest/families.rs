@@ -20,14 +20,13 @@ use lithify_store::manifest::translate;
 use lithify_store::places;
 
 use crate::family::TreeParts;
-use crate::open::family_options::ColumnFamilyOptions;
-use crate::open::options::denied_by;
 use crate::open::written::write_options;
 use crate::settings::Settings;
 use crate::settings::translate::{Described, core_options};
 use crate::shared::Shared;
 use crate::shell::Shell;
 use crate::write::Held;
+use lithify_opening::{ColumnFamilyOptions, denied_by};
 use lithify_settings::proportion;
 use lithify_views::names::{DEFAULT_CF, DEFAULT_NAME};
 use lithify_views::super_version::Mem;

@@ -9,10 +9,11 @@ use lithify_env::{Job, Step};
 use lithify_journal::wal::BatchView;
 use lithify_lsm::{Edit, FileMeta, Version};
 use lithify_memtable::{MemTable, MemWriter};
+use lithify_opening::Components;
 use lithify_store::manifest::translate;
 use lithify_tables::cache::TableCache;
 
-use super::resources::{Components, Resources};
+use super::resources::Resources;
 use crate::family::{TreeParts, new_memtable};
 use crate::settings::Settings;
 use crate::settings::translate::{Described, core_options};

@@ -6,7 +6,7 @@ use lithify_files::dir::{self, Dir};
 use lithify_store::foreign::{self, Depth, Maker, Survey, survey};
 use lithify_store::manifest::Recovered;
 
-use super::options::OpenOptions;
+use lithify_opening::OpenOptions;
 
 /// Looks at a foreign directory that is about to be opened for writing; its manifest, completed.
 pub(super) fn admit(

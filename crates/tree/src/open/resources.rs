@@ -4,10 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use lithify_base::{
-    CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef, Prefixes, Result,
-    shown_path,
-};
+use lithify_base::{CfId, ComparatorRef, FileId, Result, shown_path};
 use lithify_compact::{
     Engines, FileNumbers, JobContext, Maker, OutputOptions, TableDirs, set_bytes,
 };
@@ -21,9 +18,9 @@ use lithify_store::places;
 use lithify_tables::cache::{BlockCache, SharedCache, TableCache, TableOptions};
 use lithify_tables::sst::Verify;
 
-use super::files::Files;
 use crate::settings::Settings;
 use crate::settings::translate::{output_options, tuning};
+use lithify_opening::{Components, Files};
 use lithify_reports::alive::Alive;
 use lithify_reports::reentry::{Mark, marking};
 use lithify_writes::shared::{Arenas, SharedMemtables};
@@ -182,17 +179,6 @@ impl Resources {
         context.limiter = self.limiter.clone();
         (tables, Arc::new(context))
     }
-}
-
-/// Components of one family that are no part of its tree.
-#[derive(Clone, Default)]
-pub struct Components {
-    /// Combines operands.
-    pub operator: Option<MergeOperatorRef>,
-    /// Drops and changes values in compactions.
-    pub filter: Option<CompactionFilterRef>,
-    /// Prefixes of keys that filters have.
-    pub prefixes: Prefixes,
 }
 
 /// An identity of this opening. One runtime may open several databases, and one of them several times,

@@ -12,10 +12,11 @@ use lithify_env::sync::atomic::AtomicBool;
 use lithify_env::sync::{Mutex, MutexGuard};
 
 use super::*;
-use crate::open::{OpenOptions, Opened, open as open_database};
+use crate::open::{Opened, open as open_database};
 use crate::options::{CompactOptions, WriteOptions};
 use crate::settings::Settings;
 use crate::write::Held;
+use lithify_opening::OpenOptions;
 use lithify_views::value::Value;
 
 impl Opened {

@@ -6,11 +6,19 @@ use lithify_base::{
     CompactionFilterRef, ComparatorRef, Error, MergeOperatorRef, PrefixExtractorRef, Prefixes,
     Result,
 };
-use lithify_settings::TableDir;
+use lithify_settings::{Settings, TableDir};
 use lithify_store::manifest;
 
-use super::resources::Components;
-use crate::settings::Settings;
+/// Components of one family that are no part of its tree.
+#[derive(Clone, Default)]
+pub struct Components {
+    /// Combines operands.
+    pub operator: Option<MergeOperatorRef>,
+    /// Drops and changes values in compactions.
+    pub filter: Option<CompactionFilterRef>,
+    /// Prefixes of keys that filters have.
+    pub prefixes: Prefixes,
+}
 
 /// What a column family is like.
 #[derive(Clone, Default)]
@@ -98,7 +106,8 @@ impl ColumnFamilyOptions {
     }
 
     /// What the default family is opened with.
-    pub(crate) fn of_default(
+    #[doc(hidden)] // a seam to other crates
+    pub fn of_default(
         settings: Settings,
         order: ComparatorRef,
         components: Components,
@@ -107,15 +116,18 @@ impl ColumnFamilyOptions {
         ColumnFamilyOptions { settings, order, components, ttl: None }
     }
     /// The order of keys that it was given.
-    pub(crate) fn order(&self) -> Option<ComparatorRef> {
+    #[doc(hidden)] // a seam to other crates
+    pub fn order(&self) -> Option<ComparatorRef> {
         self.order.clone()
     }
     /// The directories of its tables, if it has some of its own.
-    pub(crate) fn table_dirs(&self) -> &[TableDir] {
+    #[doc(hidden)] // a seam to other crates
+    pub fn table_dirs(&self) -> &[TableDir] {
         self.settings.as_ref().map_or(&[], |settings| &settings.table_dirs)
     }
     /// Takes them away.
-    pub(crate) fn clear_table_dirs(&mut self) {
+    #[doc(hidden)] // a seam to other crates
+    pub fn clear_table_dirs(&mut self) {
         self.settings.iter_mut().for_each(|settings| settings.table_dirs.clear());
     }
     /// Takes the time to live away, which the layer that expires values heeds by itself.
@@ -135,7 +147,11 @@ impl ColumnFamilyOptions {
     }
 
     /// The settings in a database with settings `db`.
-    pub(crate) fn settings_in(&self, db: &Settings, name: &str) -> Result<Settings> {
+    ///
+    /// # Errors
+    /// `InvalidArgument` if they contradict each other, or there is a time to live.
+    #[doc(hidden)] // a seam to other crates
+    pub fn settings_in(&self, db: &Settings, name: &str) -> Result<Settings> {
         if self.ttl.is_some() {
             return Err(Error::invalid(format!(
                 "column family `{name}` is given a time to live, which only Builder::open_ttl and \
@@ -152,7 +168,11 @@ impl ColumnFamilyOptions {
     }
 
     /// The order of keys, where the manifest records the comparator `recorded`.
-    pub(crate) fn order_of(&self, name: &str, recorded: Option<&str>) -> Result<ComparatorRef> {
+    ///
+    /// # Errors
+    /// `Unsupported` if only the program knows it.
+    #[doc(hidden)] // a seam to other crates
+    pub fn order_of(&self, name: &str, recorded: Option<&str>) -> Result<ComparatorRef> {
         if let Some(order) = &self.order {
             return Ok(order.clone());
         }

@@ -7,18 +7,18 @@ use lithify_env::sync::Arc;
 use lithify_env::{CappedFs, Env, FsRef, SharedFs, WatchedFs};
 use lithify_journal::files::FileName;
 
-use crate::settings::Settings;
+use lithify_settings::Settings;
 
 /// Fewest table files that are kept open, however few the process may have.
 const OPEN_FILES_MIN: u64 = 16;
 
 /// What stands between a database and its file system.
 #[derive(Clone, Default)]
-pub(crate) struct Files {
+pub struct Files {
     /// Keeps few tables open, if anything limits them.
-    pub(crate) capped: Option<CappedFs>,
+    pub capped: Option<CappedFs>,
     /// Knows which calls hang; not for a handle that only reads, which has no log to tell it in.
-    pub(crate) watched: Option<WatchedFs>,
+    pub watched: Option<WatchedFs>,
 }
 
 /// What is done with the files of a directory.
@@ -34,7 +34,7 @@ pub enum Handle {
 }
 
 /// `env` with few tables open at a time, and watched.
-pub(super) fn layered(mut env: Env, s: &Settings, handle: Handle) -> (Env, Files) {
+pub fn layered(mut env: Env, s: &Settings, handle: Handle) -> (Env, Files) {
     let mut files = Files::default();
     if handle == Handle::Writes {
         let watched = WatchedFs::new(env.fs, env.rt.clone());

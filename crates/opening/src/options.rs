@@ -13,13 +13,13 @@ use lithify_files::Dir;
 use lithify_journal::manifest::ManifestState;
 use lithify_store::{manifest, places};
 
-use super::family_options::ColumnFamilyOptions;
-use super::resources::Components;
-use crate::settings::Settings;
 use lithify_reports::listener::EventListener;
+use lithify_settings::Settings;
 use lithify_tables::cache::SharedCache;
 use lithify_views::names::DEFAULT_CF;
 use lithify_writes::shared::SharedMemtables;
+
+use crate::family::{ColumnFamilyOptions, Components};
 
 /// Permission bits that private files do not give to the group and to others.
 const PRIVATE: u32 = 0o077;
@@ -179,7 +179,7 @@ impl OpenOptions {
 }
 
 /// Permission bits that no new file gets with these settings.
-pub(crate) fn denied_by(settings: &Settings) -> u32 {
+pub fn denied_by(settings: &Settings) -> u32 {
     if settings.private_files { PRIVATE } else { 0 }
 }
 
