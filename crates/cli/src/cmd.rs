@@ -10,6 +10,7 @@ pub(crate) mod import;
 pub(crate) mod manual;
 pub(crate) mod picture;
 pub(crate) mod point;
+pub(crate) mod prepared;
 pub(crate) mod salvage;
 pub(crate) mod scan;
 pub(crate) mod serve;

@@ -89,6 +89,9 @@ enum Command {
     /// Back up a database, incrementally; list, check, restore and purge backups
     #[command(subcommand)]
     Backup(cmd::backup::Backup),
+    /// Transactions that are prepared: list, commit and roll them back
+    #[command(subcommand)]
+    Prepared(cmd::prepared::Prepared),
     /// Say what limits a database: what slows or stops writes, what is due, what is in the way
     Explain(cmd::explain::Explain),
     /// Say which settings are in force and why
@@ -159,6 +162,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Checkpoint(checkpoint) => checkpoint.run()?,
         Command::Family(family) => family.run()?,
         Command::Backup(backup) => backup.run()?,
+        Command::Prepared(prepared) => prepared.run()?,
         Command::Explain(explain) => explain.run()?,
         Command::Settings(settings) => settings.run()?,
         Command::Picture(picture) => picture.run()?,

@@ -35,6 +35,9 @@ pub struct Explanation {
     pub engine_trouble: Vec<String>,
     /// Calls to the disk that have not come back for seconds, the oldest first.
     pub hanging: Vec<HangingCall>,
+    /// Transactions that are prepared and not over, of the whole database: no log from that of the first one on
+    /// is deleted.
+    pub prepared: usize,
     /// What writes are slowed and stopped by, each with where it stands.
     pub bounds: Vec<Bound>,
     /// Levels that hold data, 0 first.
@@ -249,6 +252,8 @@ pub struct Moment {
     pub hanging: Vec<Hanging>,
     /// What the engines other than the CPU did.
     pub engines: Vec<EngineReport>,
+    /// Transactions that are prepared.
+    pub prepared: usize,
     /// The handle writes.
     pub live: bool,
 }
@@ -280,7 +285,8 @@ pub struct AtWork {
 impl Moment {
     /// What limits writing at this moment.
     pub fn explain(self) -> Explanation {
-        let Moment { now, outlook, refusal, gate, at_work, hanging, engines, live } = self;
+        let Moment { now, outlook, refusal, gate, at_work, hanging, engines, prepared, live } =
+            self;
         let blocked = outlook.blocked();
         let writes = match (live, refusal.or_else(|| gate.refused.map(|e| e.to_string()))) {
             (true, Some(why)) => Writes::Refused { why },
@@ -302,6 +308,7 @@ impl Moment {
             compaction_trouble: gate.stuck.map(|e| e.to_string()),
             engine_trouble: engines.iter().filter_map(engine_trouble).collect(),
             hanging: hanging.into_iter().map(told).collect(),
+            prepared,
             bounds: bounds(&outlook),
             levels: levels(&outlook),
             jobs,

@@ -372,6 +372,37 @@ fn a_column_family_is_looked_into_by_its_name() {
     assert!(none.status.code() == Some(2) && said.contains("default, trees"), "{said}");
 }
 
+/// What a program prepared and did not end can be seen and ended from outside.
+#[test]
+fn prepared_transactions_are_listed_and_ended() {
+    let place = Place::new();
+    {
+        let db = lithify::Db::open(place.db(), lithify::Settings::default()).unwrap();
+        for (name, key) in [("pay", "p"), ("ship\n", "s")] {
+            let mut txn = db.begin_transaction(lithify::TransactionOptions::pessimistic());
+            txn.put(key, "1").unwrap();
+            txn.prepare(name).unwrap();
+        }
+        db.close().unwrap();
+    }
+    let said = |words: &[&str]| {
+        let out = lithify(words);
+        assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let db = place.db();
+    assert_eq!(said(&["prepared", "list", &db]), "pay\t1 writes\nship\\n\t1 writes\n");
+    assert!(said(&["explain", &db]).contains("2 transactions are prepared"));
+    let none = lithify(&["prepared", "commit", "--db", &db, "bill"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&none.stderr).contains("no transaction is prepared as `bill`"));
+    said(&["prepared", "commit", "--db", &db, "pay"]);
+    assert_eq!(said(&["prepared", "list", "--json", &db]).matches("name").count(), 1);
+    said(&["prepared", "rollback", "--db", &db, "ship\\n"]);
+    assert_eq!(said(&["prepared", "list", &db]), "");
+    assert_eq!(said(&["scan", "--db", &db]), "p\t1\n");
+}
+
 /// What opens a database for writing says which engines there are.
 #[test]
 fn all_that_writes_takes_an_engine() {
@@ -383,6 +414,8 @@ fn all_that_writes_takes_an_engine() {
         "compact DB",
         "family create --db DB trees",
         "family drop --db DB trees",
+        "prepared commit --db DB pay",
+        "prepared rollback --db DB pay",
         "checkpoint --db DB copy",
         "backup create --db DB backups",
         "salvage DB --to new",

@@ -83,6 +83,10 @@ impl Prepared {
     pub fn is_empty(&self) -> bool {
         self.0.lock().open.is_empty()
     }
+    /// How many are open.
+    pub fn len(&self) -> usize {
+        self.0.lock().open.len()
+    }
     /// What each open transaction would write, by name.
     pub fn open(&self) -> Vec<(Vec<u8>, Arc<BatchBuilder>)> {
         let state = self.0.lock();

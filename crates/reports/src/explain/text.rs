@@ -25,6 +25,11 @@ impl fmt::Display for Explanation {
         for why in &self.engine_trouble {
             writeln!(f, "Engine {why}.")?;
         }
+        if self.prepared > 0 {
+            let are = if self.prepared == 1 { "transaction is" } else { "transactions are" };
+            let until = "no log is deleted until they are committed or rolled back";
+            writeln!(f, "{} {are} prepared: {until} (`lithify prepared list`).", self.prepared)?;
+        }
         self.figures(f)?;
         self.tree(f)?;
         let title = match self.jobs.len() {

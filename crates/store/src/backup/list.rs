@@ -218,6 +218,9 @@ impl Unmade {
         if small.len() > 4 || small.iter().enumerate().any(twice) {
             return Err(bad("has a file twice"));
         }
+        if small.iter().filter(|file| matches!(file.name, FileName::Wal(_))).count() > 1 {
+            return Err(bad("has two logs"));
+        }
         let mut lengths = tables.iter().chain(small).map(|file| file.bytes);
         match lengths.try_fold(0u64, |all, bytes| all.checked_add(bytes)) {
             Some(_) => Ok(()),

@@ -23,6 +23,7 @@ impl Shell {
             at_work: self.at_work(),
             hanging: watched.map_or_else(Vec::new, |watched| watched.look(HANGS)),
             engines: self.shared.resources.engines.reports(),
+            prepared: self.shared.writes.prepared.len(),
             live: !self.shared.is_read_only_handle(),
         }
         .explain()
