@@ -320,7 +320,7 @@ impl Txn {
         match (&ended, prepared) {
             // It is as it was.
             (Err(_), Some(name)) => {
-                let all = self.of.db.prepared_transactions()?;
+                let all = self.of.db.prepared_transactions().unwrap_or_default();
                 self.inner = all.into_iter().find(|one| one.name() == Some(&name[..]));
             }
             _ => self.named = None,

@@ -21,8 +21,8 @@ impl Db {
         Transaction(lithify_layers::Transaction::begin(self.clone(), options))
     }
     /// The transactions that are [prepared](Transaction::prepare) and that no handle stands for: those that were when
-    /// the database was last closed, or its process ended, and those whose handle was dropped. They hold their
-    /// locks from the open on. Each is handed out once; dropped again, it can be asked for again.
+    /// the database was last closed, or its process ended, and those whose handle was dropped. What they would write is
+    /// locked from the open on; what they only read for update is not, after a close. Each is handed out once; dropped again, it can be asked for again.
     ///
     /// # Errors
     /// `LimitExceeded` if there is no memory for what one would write.

@@ -80,6 +80,8 @@ pub fn own(
         if place.read_owner()?.is_none() {
             place.write_owner(&owner)?;
         }
+        // Another database may have come first meanwhile.
+        check(home, &place)?;
         home.add_place(place);
     }
     Ok(())

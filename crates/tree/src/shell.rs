@@ -334,6 +334,11 @@ impl Shared {
         least.max(self.writes.logs_from.load(Ordering::Acquire))
     }
 
+    /// Whether logs hold sections of prepared transactions that may count.
+    pub(crate) fn needs_sections(self: &Arc<Shared>) -> bool {
+        self.writes.prepared.first_log(self.first_log_of_families()) != 0
+    }
+
     /// Logs below this number hold nothing that is needed.
     pub(crate) fn first_log(self: &Arc<Shared>) -> u64 {
         self.writes.prepared.kept_from(self.first_log_of_families())

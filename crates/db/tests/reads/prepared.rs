@@ -1,6 +1,8 @@
 //! Two-phase commit: what is prepared is not visible, keeps its locks, and is there again after whatever happens to
 //! handles, memtables, logs and the database, until it is committed or rolled back.
 
+#![allow(clippy::disallowed_methods, reason = "a test waits for what must not happen")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +12,8 @@ use lithify::{
     Backups, BatchEntry, Builder, CheckpointOptions, ColumnFamilyOptions, Db, Durability,
     ErrorKind, Settings, Transaction, TransactionOptions, WriteBatch, WriteOptions,
 };
-use lithify_env::{Env, RtOptions};
+use lithify_env::sync::Mutex;
+use lithify_env::{Env, FaultFs, Fs, RtOptions};
 
 fn settings() -> Settings {
     let mut s = tiny();
@@ -344,5 +347,34 @@ fn a_reader_sees_none_of_it() {
     reader.close().unwrap();
     let db = open(&env);
     take(&db, "pay").commit().unwrap();
+    db.close().unwrap();
+}
+
+/// A flush is not committed before the log that says how a transaction ended is durable: else a power cut takes the end
+/// away, and leaves in tables what was committed.
+#[test]
+fn a_flush_waits_for_what_ended_a_transaction() {
+    let held = Arc::new(Mutex::new(()));
+    let (gate, Env { fs, rt }) = (held.clone(), world());
+    let fs: Arc<dyn Fs> = Arc::new(FaultFs::new(fs, move |op| {
+        if op.path.extension().is_some_and(|end| end == "log") && op.name.starts_with("sync") {
+            drop(gate.lock());
+        }
+        None
+    }));
+    let db = open(&Env { fs, rt });
+    let txn = prepared(&db, "pay", "stock", "1");
+    let closed = held.lock();
+    txn.commit().unwrap();
+    std::thread::scope(|scope| {
+        let flush = scope.spawn(|| db.flush());
+        // As long as that takes many times over.
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!flush.is_finished(), "the log is not synced yet");
+        assert_eq!(db.stats().levels.iter().map(|l| l.files).sum::<usize>(), 0);
+        drop(closed);
+        flush.join().unwrap().unwrap();
+    });
+    assert_eq!(db.stats().levels.iter().map(|l| l.files).sum::<usize>(), 1);
     db.close().unwrap();
 }

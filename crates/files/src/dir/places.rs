@@ -67,11 +67,13 @@ impl Dir {
     pub fn places(&self) -> Vec<Dir> {
         self.places.lock().clone()
     }
-    /// Tables are looked for in `place`, too, from now on, through every handle on this directory.
+    /// Tables are looked for in `place`, too, from now on, through every handle on this directory, and made there as
+    /// `place` says, whatever was said of it before.
     pub fn add_place(&self, place: Dir) {
         let mut places = self.places.lock();
-        if !places.iter().any(|there| there.path == place.path) {
-            places.push(place);
+        match places.iter_mut().find(|there| there.path == place.path) {
+            Some(there) => *there = place,
+            None => places.push(place),
         }
     }
     /// The directory `path`: this one, one of the further ones, or one that is not known.

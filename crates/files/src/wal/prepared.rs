@@ -7,7 +7,7 @@
 //! ```text
 //!   5.log  [prepared "pay"]  puts       its puts are flushed: families need logs from 6 on, "pay" needs 5
 //!   6.log  [ended "pay" | ...]  puts    5 stays: a crash may still take away what 6 says of "pay"
-//!   7.log                               all of 6 is flushed: 5 and 6 go
+//!   7.log                               all of 6 is flushed: 5 and 6 go with the next edit
 //! ```
 //! The manifest says from which log on sections count, and a log is deleted only once it says so.
 //!
@@ -37,6 +37,13 @@ struct State {
 
 /// What was prepared under a name, and where.
 pub struct Section(Open);
+
+impl Section {
+    /// As logs hold it.
+    pub fn batch(&self) -> &BatchBuilder {
+        &self.0.section
+    }
+}
 
 #[derive(Clone, Debug)]
 struct Open {

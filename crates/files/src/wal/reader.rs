@@ -2,7 +2,8 @@
 //!
 //! Logs form a chain: each begins with how the one before it ended. Replay follows the chain back
 //! from the newest log, so logs that an earlier recovery gave up are passed over, and then reads
-//! it forward. A log is *whole* if it reaches the last number that its follower names. One that
+//! it forward. A log is *whole* if it reaches the last number that its follower names, and its length but for a
+//! closing seal. One that
 //! is not was torn by a crash, unless something vouches for it: its own seals, the manifest, or a
 //! seal of any later log (a writer promises nothing until all earlier logs are durable). Behind
 //! a torn log nothing counts, so that what remains is a prefix of the writes (P2).
@@ -28,10 +29,11 @@ use lithify_env::{OpenOpts, read_full_at};
 use lithify_journal::wal::record::{HEADER_SIZE, TYPE_SEAL};
 use lithify_journal::wal::tail::{Findings, LoggedBatch};
 use lithify_journal::wal::{
-    Found, Predecessor, Promise, RecordKind, RecordReader, Seal, SeqRule, WalWalk,
+    Found, Predecessor, Promise, RecordKind, RecordReader, RecordWriter, Seal, SeqRule, WalWalk,
 };
 
 use super::content::{end_of_log, read_log};
+use super::writer::SEAL_BYTES;
 use crate::dir::{Dir, FileName, OrTyped, Sparse};
 
 /// Largest log that is read, by what it takes on disk: logs are read whole, and one is about as large
@@ -335,14 +337,18 @@ impl Logs<'_> {
     /// whether every write is there.
     fn reaches(&self, i: usize, found: &Findings, end: Predecessor) -> Result<bool> {
         let named = end.last_seq;
+        // Of what takes no number, as marks of two-phase commit, the length alone tells.
+        let fill = RecordWriter::at(found.good_end).fill_before_special(Seal::ENCODED_LEN) as u64;
+        let is_long = found.good_end + fill + SEAL_BYTES >= end.size;
+        let is_whole = is_long || self.chain[i].rule != SeqRule::Contiguous;
         match found.last_seq.cmp(&named) {
-            Ordering::Equal => Ok(true),
+            Ordering::Equal if is_whole => Ok(true),
             Ordering::Greater => Err(Error::corruption(format!(
                 "the log ends with write {}, and the one after it says with {named}",
                 found.last_seq
             ))
             .at(found.good_end)),
-            Ordering::Less => {
+            Ordering::Less | Ordering::Equal => {
                 for later in &self.chain[i + 1..] {
                     if self.vouches(*later)? {
                         let at = found.damage.map_or(found.good_end, |damage| damage.offset);

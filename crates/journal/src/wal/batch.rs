@@ -416,7 +416,7 @@ impl<'a> BatchView<'a> {
                 Some(Op::Write(_)) if within => inside += 1,
                 Some(Op::Write(_)) => writes += 1,
                 Some(Op::Mark(mark)) => {
-                    // A section has nothing but entries in it.
+                    // A section has entries and notes in it, and no marks.
                     if within != matches!(mark, Mark::Prepared(_)) {
                         let at = (bytes.len() - rest.len()) as u64;
                         return Err(Error::corruption("a prepared section is not whole").at(at));

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use lithify_base::Result;
+use lithify_base::{Error, MAX_SEQ, Result};
 
 use super::batch::{BatchBuilder, BatchView, Mark, Op};
 
@@ -24,7 +24,7 @@ impl Sections {
     /// one without marks: its entries.
     ///
     /// # Errors
-    /// `LimitExceeded` if there is no memory.
+    /// `LimitExceeded` if there is no memory; `Corruption` for numbers that can't be.
     pub fn take(&mut self, batch: &BatchView<'_>) -> Result<Option<BatchBuilder>> {
         if !batch.is_marked() {
             return Ok(None);
@@ -55,6 +55,10 @@ impl Sections {
                 }
                 Op::Write(_) | Op::LogData(_) => {}
             }
+        }
+        if effect.sequence() + u64::from(effect.count()) > MAX_SEQ + 1 {
+            let what = "what a prepared transaction commits has numbers beyond the largest";
+            return Err(Error::corruption(what));
         }
         Ok(Some(effect))
     }

@@ -1,6 +1,7 @@
 //! Prepared transactions that no handle stands for: found in the logs by the open, or dropped.
 //!
-//! Keeps: each has its locks, from the open on, before any other transaction begins.
+//! Keeps: each has the locks on what it would write, from the open on, before any other transaction begins. What it
+//! read for update before a close is free.
 //! Leaves to others: what they would write, which the tree knows by their names.
 
 use std::collections::BTreeMap;
@@ -28,8 +29,8 @@ impl Parked {
     pub(super) fn put(&self, name: Vec<u8>, waiting: Waiting) {
         self.0.lock().insert(name, waiting);
     }
-    fn has(&self, name: &[u8]) -> bool {
-        self.0.lock().contains_key(name)
+    fn names(&self) -> Vec<Vec<u8>> {
+        self.0.lock().keys().cloned().collect()
     }
     fn take(&self, name: &[u8]) -> Option<Waiting> {
         self.0.lock().remove(name)
@@ -62,14 +63,20 @@ impl Locks {
 /// `LimitExceeded` without memory for what one would write; those that are not handed out stay.
 pub fn prepared_transactions<D: Store>(db: &D) -> Result<Vec<Transaction<D>>> {
     let mut all = Vec::new();
-    for (name, batch) in db.tree().prepared()? {
-        if !db.locks().parked.has(&name) {
-            continue;
-        }
-        let families = db.tree().families();
-        let order = |cf| families.iter().find(|f| f.cf() == cf).map(|f| f.comparator().clone());
-        let pending = Pending::of(batch, order)?;
-        let Some(Waiting { id, claims }) = db.locks().parked.take(&name) else { continue };
+    let families = db.tree().families();
+    let order = |cf| families.iter().find(|f| f.cf() == cf).map(|f| f.comparator().clone());
+    let parked = &db.locks().parked;
+    for name in parked.names() {
+        // None but this call ends it from here on.
+        let Some(waiting) = parked.take(&name) else { continue };
+        let pending = match db.tree().prepared(&name).and_then(|batch| Pending::of(batch, order)) {
+            Ok(pending) => pending,
+            Err(e) => {
+                parked.put(name, waiting);
+                return Err(e);
+            }
+        };
+        let Waiting { id, claims } = waiting;
         all.push(Transaction {
             db: db.clone(),
             id,

@@ -207,7 +207,11 @@ impl Shell {
         for (family, frozen) in families.iter().zip(frozen) {
             family.wait_flushed(frozen)?;
         }
-        let moment = self.moment(families.into_iter().map(with_tree).collect());
+        let mut moment = self.moment(families.into_iter().map(with_tree).collect());
+        if alone {
+            // What was prepared meanwhile relies on writes that are not in these trees.
+            moment.sections = None;
+        }
         drop(held);
         Ok(moment)
     }

@@ -301,9 +301,11 @@ impl CommitEdits {
     }
 
     /// What has to be waited for before the edits may be written: a batch over several families must
-    /// be durable as a whole in the log before any flush may take its part of it away.
+    /// be durable as a whole in the log before any flush may take its part of it away. So must what ended a
+    /// prepared transaction before what it committed is in tables, as its section is read again.
     fn unsynced_log(&mut self) -> Option<Ticket> {
-        if self.shared.families.lock().len() < 2 || zoo::on(Bug::BatchTorn) {
+        let alone = self.shared.families.lock().len() < 2;
+        if (alone && !self.shared.needs_sections()) || zoo::on(Bug::BatchTorn) {
             return None;
         }
         let below = self.edits().filter_map(|(_, edit)| edit.log_number).max()?;

@@ -153,8 +153,8 @@ impl Shell {
         let unlogged = own.is_some_and(|own| own.unlogged || own.unlogged_before.is_some())
             || log.given_up.is_some();
         let last = self.freeze_for_flush(log)?;
-        if !log.is_alone() {
-            // The log of now may hold what other families wrote before.
+        if !log.is_alone() || self.shared.needs_sections() {
+            // The log of now may hold what other families wrote before, and what is in no memtable.
             self.sync_held(log)?;
         }
         match overlap || unlogged {

@@ -158,9 +158,9 @@ impl Shell {
 
     /// What is prepared is in no table, and a log that is lost may be between it and what ends it.
     fn check_nothing_prepared(&self) -> Result<()> {
-        match self.shared.writes.prepared.first_log(self.shared.first_log_of_families()) {
-            0 => Ok(()),
-            _ => Err(errors::prepared()),
+        match self.shared.needs_sections() {
+            false => Ok(()),
+            true => Err(errors::prepared()),
         }
     }
 

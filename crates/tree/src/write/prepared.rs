@@ -66,13 +66,13 @@ impl Shell {
         self.write_if(&end, &options, begin, failed)
     }
 
-    /// What was prepared and is not over, in the order of names.
+    /// What was prepared under `name` and is not over; nothing if there is none.
     ///
     /// # Errors
-    /// `LimitExceeded` without memory for copies.
-    pub fn prepared(&self) -> Result<Vec<(Vec<u8>, Batch)>> {
-        let open = self.shared.writes.prepared.open().into_iter();
-        open.map(|(name, section)| Ok((name, Batch::of_section(&section)?))).collect()
+    /// `LimitExceeded` without memory for a copy.
+    pub fn prepared(&self, name: &[u8]) -> Result<Batch> {
+        let section = self.shared.writes.prepared.section(name);
+        section.map_or_else(|| Ok(Batch::default()), |section| Batch::of_section(section.batch()))
     }
 
     /// Gives `each` the name and the writes of what was prepared and is not over.

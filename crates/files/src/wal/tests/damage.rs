@@ -316,3 +316,32 @@ fn logs_between_an_obsolete_one_and_its_follower_do_not_count() {
     let (seen, replay) = attempts_from(&dir, 8).unwrap();
     assert_eq!((seen, replay.passed), (vec![106], vec![8, 11]));
 }
+
+/// A record that takes no number, at the end of a log, is missed as any other is: what follows does not count.
+#[test]
+fn a_log_without_its_last_mark_is_not_whole() {
+    let dir = dir_on(Arc::new(MemFs::new()));
+    let mut wal = create(&dir, 5, None, 0);
+    put(&mut wal, 1).unwrap();
+    wal.write_out().unwrap();
+    let before = wal.written() as usize;
+    let mut mark = BatchBuilder::new();
+    mark.end_prepared(
+        b"a transaction with a name of more than a seal's length, as those of clusters are",
+    );
+    mark.set_sequence(2);
+    wal.append(mark.as_bytes(), 1).unwrap();
+    wal.write_out().unwrap();
+    let all = wal.written() as usize;
+    let end = wal.end().unwrap();
+    let mut next = create(&dir, 8, Some(&end), 1);
+    put(&mut next, 2).unwrap();
+    next.write_out().unwrap();
+    let (first, second) = (bytes_of(&dir, 5), bytes_of(&dir, 8));
+    let shown = |len: usize| attempts(&dir_with(&[(5, &first[..len]), (8, &second)])).unwrap().0;
+    // Its closing seal is missing, which says nothing.
+    assert_eq!(shown(all), [1, 2]);
+    for len in before..all {
+        assert_eq!(shown(len), [1], "{len} of {all} bytes");
+    }
+}
