@@ -94,11 +94,21 @@ fn world(disk: Disk, rt: &Arc<dyn Rt>) -> (SimFs, Env) {
     (fs.clone(), Env { fs: Arc::new(fs), rt: rt.clone() })
 }
 
-fn open(env: &Env) -> Db {
+/// With one family, or with a second one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Families {
+    One,
+    Two,
+}
+
+fn open(env: &Env, families: Families) -> Db {
     let with_add = |builder: Builder| builder.merge_operator(Arc::new(Add));
     let family = ColumnFamilyOptions::new().merge_operator(Arc::new(Add));
     let builder = with_add(Builder::new(settings())).env(env.clone());
-    builder.column_family("cf", family).open("db").unwrap()
+    match families {
+        Families::One => builder.open("db").unwrap(),
+        Families::Two => builder.column_family("cf", family).open("db").unwrap(),
+    }
 }
 
 fn one() -> [u8; 8] {
@@ -141,10 +151,10 @@ impl State {
 
     /// What the database has.
     fn of(db: &Db) -> State {
-        let cf = db.column_family("cf").unwrap();
+        let cf = db.column_family("cf").ok();
         let number = |value: &[u8]| u64::from_le_bytes(value.try_into().unwrap());
         let mut state = State::default();
-        for entry in db.range(..).chain(cf.range(..)) {
+        for entry in db.range(..).chain(cf.iter().flat_map(|cf| cf.range(..))) {
             let (key, value) = entry.unwrap();
             state.sums.insert(key[0], number(&value));
         }
@@ -157,41 +167,48 @@ impl State {
 /// How far a deed is brought before it is acknowledged.
 type Care = fn(Deed) -> Durability;
 
-fn act(mut db: Db, env: &Env, deed: Deed, care: Care) -> Db {
+fn act(mut db: Db, env: &Env, deed: Deed, care: Care, families: Families) -> Db {
     let durability = care(deed);
     let write = WriteOptions { durability: Some(durability), ..WriteOptions::default() };
     match deed {
         Plus(key) => db.merge_opt([key], one(), &write).unwrap(),
         Prepare(name) => {
-            let cf = db.column_family("cf").unwrap();
             let mut txn = begin(&db, durability);
             txn.merge([name], one()).unwrap();
-            txn.merge_cf(&cf, [name + 1], one()).unwrap();
+            match db.column_family("cf") {
+                Ok(cf) => txn.merge_cf(&cf, [name + 1], one()).unwrap(),
+                Err(_) => txn.merge([name + 1], one()).unwrap(),
+            }
             txn.prepare([name]).unwrap();
         }
         Commit(name) => take(&db, name, durability).commit().unwrap(),
         Rollback(name) => take(&db, name, durability).rollback().unwrap(),
         Flush => db.flush().unwrap(),
+        Family(_) if families == Families::One => {}
         Family(n) => {
             drop(db.create_column_family(&format!("f{n}"), ColumnFamilyOptions::new()).unwrap());
         }
         Reopen => {
             db.close().unwrap();
-            db = open(env);
+            db = open(env, families);
         }
     }
     db
 }
 
 /// Lives; the disk before, what was done to it, the states that it went through, and where each was reached.
-fn live(care: Care, rt: &Arc<dyn Rt>) -> (Disk, Vec<Entry>, Vec<State>, Vec<usize>) {
+fn live(
+    care: Care,
+    families: Families,
+    rt: &Arc<dyn Rt>,
+) -> (Disk, Vec<Entry>, Vec<State>, Vec<usize>) {
     let (fs, env) = world(Disk::default(), rt);
-    let mut settled = open_new(&env);
+    let mut settled = open_new(&env, families);
     let before = fs.disk();
     let from = fs.position();
     let (mut states, mut reached) = (vec![State::default()], vec![0]);
     for deed in LIFE {
-        settled = act(settled, &env, deed, care);
+        settled = act(settled, &env, deed, care, families);
         states.push(states[states.len() - 1].after(deed));
         reached.push(fs.position() - from);
         assert_eq!(State::of(&settled), states[states.len() - 1], "after {deed:?}");
@@ -202,13 +219,15 @@ fn live(care: Care, rt: &Arc<dyn Rt>) -> (Disk, Vec<Entry>, Vec<State>, Vec<usiz
     (before, log, states, reached)
 }
 
-fn open_new(env: &Env) -> Db {
+fn open_new(env: &Env, families: Families) -> Db {
     let db = Builder::new(settings()).merge_operator(Arc::new(Add)).env(env.clone());
     let db = db.open("db").unwrap();
-    let family = ColumnFamilyOptions::new().merge_operator(Arc::new(Add));
-    drop(db.create_column_family("cf", family).unwrap());
+    if families == Families::Two {
+        let family = ColumnFamilyOptions::new().merge_operator(Arc::new(Add));
+        drop(db.create_column_family("cf", family).unwrap());
+    }
     db.close().unwrap();
-    open(env)
+    open(env, families)
 }
 
 const KINDS: [Kind; 8] = [
@@ -223,9 +242,9 @@ const KINDS: [Kind; 8] = [
 ];
 
 /// Opens what a crash left; it is in one of `states`, and what is prepared there can be ended, once.
-fn check(crashed: Disk, rt: &Arc<dyn Rt>, states: &[State], what: &str) {
+fn check(crashed: Disk, rt: &Arc<dyn Rt>, states: &[State], families: Families, what: &str) {
     let (_, env) = world(crashed, rt);
-    let db = open(&env);
+    let db = open(&env, families);
     let found = State::of(&db);
     assert!(states.contains(&found), "{what}: {found:?} is none of {states:#?}");
     let mut expected = found.clone();
@@ -241,7 +260,7 @@ fn check(crashed: Disk, rt: &Arc<dyn Rt>, states: &[State], what: &str) {
     }
     assert_eq!(State::of(&db), expected, "{what}, once all is over");
     db.close().unwrap();
-    let db = open(&env);
+    let db = open(&env, families);
     assert_eq!(State::of(&db), expected, "{what}, opened again");
     db.close().unwrap();
 }
@@ -249,8 +268,13 @@ fn check(crashed: Disk, rt: &Arc<dyn Rt>, states: &[State], what: &str) {
 /// Crashes a life before and after each entry of its log, in four ways each. What was acknowledged up to the last
 /// deed that was synced is there, and nothing that was not begun.
 fn sweep(name: &str, care: Care) {
+    sweep_over(name, care, Families::One);
+    sweep_over(name, care, Families::Two);
+}
+
+fn sweep_over(name: &str, care: Care, families: Families) {
     let rt: Arc<dyn Rt> = Arc::new(OsRt::new(RtOptions::default()));
-    let (mut disk, log, states, reached) = live(care, &rt);
+    let (mut disk, log, states, reached) = live(care, families, &rt);
     let dice = Dice::new(Stream::seeded(5, "prepared"));
     for at in 0..=log.len() {
         let acknowledged = reached.iter().rposition(|reached| *reached <= at).unwrap();
@@ -259,8 +283,9 @@ fn sweep(name: &str, care: Care) {
         let safe = LIFE[..acknowledged].iter().rposition(is_safe).map_or(0, |last| last + 1);
         let states = &states[safe..states.len().min(acknowledged + 2)];
         for kind in KINDS.iter().copied().skip(at % 2).step_by(2) {
-            let what = format!("{name}: step {at} of {}, {}", log.len(), kind.name());
-            check(image(&disk, kind, &dice), &rt, states, &what);
+            let count = if families == Families::One { "one family" } else { "two families" };
+            let what = format!("{name}, {count}: step {at} of {}, {}", log.len(), kind.name());
+            check(image(&disk, kind, &dice), &rt, states, families, &what);
         }
         log.get(at).into_iter().for_each(|entry| disk.apply(entry));
     }
