@@ -22,7 +22,8 @@ impl Db {
     }
     /// The transactions that are [prepared](Transaction::prepare) and that no handle stands for: those that were when
     /// the database was last closed, or its process ended, and those whose handle was dropped. What they would write is
-    /// locked from the open on; what they only read for update is not, after a close. Each is handed out once; dropped again, it can be asked for again.
+    /// locked from the open on; what they only read for update is not, after a close. Each is handed out once; dropped
+    /// again, it can be asked for again.
     ///
     /// # Errors
     /// `LimitExceeded` if there is no memory for what one would write.

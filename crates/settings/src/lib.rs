@@ -4,7 +4,8 @@
 //! `lithify settings` prints, the page `docs/settings.md`, and OPTIONS files in both directions.
 //!
 //! Keeps: every field of [`Settings`] is one row, but for the directories of tables, which no file of a
-//! database may say; what a row shows as text, it reads back as the same value. Two groups of rows ([`Group`]): at most 40 that a user sees first, and those that are there for
+//! database may say; what a row shows as text, it reads back as the same value. Two groups of rows ([`Group`]):
+//! at most 40 that a user sees first, and those that are there for
 //! RocksDB's sake.
 //! Leaves to others: what the settings do (the package `lithify`), and components such as comparators and
 //! merge operators, which go through its `Builder`.

@@ -1,12 +1,14 @@
 //! The further directories of a database: which may be used, by whom, and where its tables are.
 //!
 //! ```text
-//!   /db   DEED  5f0c..           /fast  OWNER  5f0c.. id    its tables are here
-//!   /copy (a checkpoint of /db)   /fast  OWNER  5f0c.. id    refused: it has no DEED, or another one
+//!   /db    DEED  5f0c..           /fast  OWNER  5f0c.. id /db    its tables are here
+//!   /copy  (a checkpoint of /db)  /fast  OWNER  5f0c.. id /db    refused: it has no DEED, or another one
+//!   /copy  DEED  5f0c.. (cp -a)   /fast  OWNER  5f0c.. id /db    refused: it is elsewhere
 //! ```
 //!
 //! The first open for writing takes the directories: it draws a name, writes it to DEED at home, and then
-//! to OWNER in each of them. DEED also counts them, so that one that is not named is missed. A crash in between leaves some without OWNER; the next open goes on.
+//! to OWNER in each of them, with where home is. DEED also counts them, so that one that is not named is missed.
+//! A crash in between leaves some without OWNER; the next open goes on.
 //!
 //! Keeps: a directory is used, and its orphans are deleted, only if its OWNER is this database. One without
 //! OWNER is taken only if no database is in it, and no tables, but for those of the manifest that is
@@ -74,7 +76,7 @@ pub fn own(
             name
         }
     };
-    let owner = Owner { deed, db_id: db_id.to_owned() };
+    let owner = Owner { deed, db_id: db_id.to_owned(), home: home.whereabouts() };
     for path in wanted {
         let place = home.place_at(path).create(denied)?;
         if place.read_owner()?.is_none() {
@@ -115,7 +117,17 @@ fn check(home: &Dir, place: &Dir) -> Result<()> {
     let Some(listed) = place.list_if_there()? else { return Ok(()) };
     let refused = |what: String| Err(Error::invalid(what).in_file(place.path().display()));
     match place.read_owner()? {
-        Some(owner) if home.read_deed()?.is_some_and(|deed| deed.name == owner.deed) => Ok(()),
+        Some(owner) if home.read_deed()?.is_some_and(|deed| deed.name == owner.deed) => {
+            if owner.home == home.whereabouts() {
+                return Ok(());
+            }
+            refused(format!(
+                "these are tables of the database in {}, and this one has its DEED: if it was moved here, remove \
+                 OWNER, and it is written anew; if it is a copy, name other directories for its tables, or make \
+                 the copy as a checkpoint",
+                owner.home
+            ))
+        }
         Some(owner) => refused(format!(
             "tables of another database are kept here, whose id is {}, or this one is a copy of it; name \
              another directory for tables, or remove this one if that database is gone",
@@ -205,8 +217,12 @@ fn lost(home: &Dir, file: &WireFile, (family, dirs): (&str, usize)) -> Error {
         )),
         _ => match home.lost(number) {
             e if !e.is_corruption() => return e,
-            _ => Error::corruption(
+            _ if home.places().is_empty() => Error::corruption(
                 "the manifest names this table, which is missing; restore it from a backup",
+            ),
+            _ => Error::corruption(
+                "the manifest names this table, which is missing; if one of the directories for tables is on a disk \
+                 that is not mounted, mount it, else restore the table from a backup",
             ),
         },
     };

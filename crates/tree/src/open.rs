@@ -291,7 +291,7 @@ impl Opening {
         let replayed = wal::replay(dir, logs, &self.known_logs, OnRot::Refuse, visit)?;
         self.last_seq = self.last_seq.max(replayed.last_seq).max(last.saturating_sub(1));
         for (name, of) in sections.into_open() {
-            self.prepared.begin(&name, 0, BatchBuilder::section(&of, &name)?);
+            self.prepared.begin(&name, 0, of);
         }
         Ok(())
     }
@@ -357,7 +357,7 @@ impl Opening {
 
     /// Writes what is prepared into a log of its own; the number and bytes of that, if anything is.
     fn log_prepared(&self) -> Result<Option<(u64, u64)>> {
-        let Some(log) = self.prepared.log(self.last_seq) else { return Ok(None) };
+        let Some(log) = self.prepared.log(self.last_seq)? else { return Ok(None) };
         let number = self.resources.numbers.next().0;
         write_log(&self.resources.dir, number, &log)?;
         self.prepared.moved_to(number);

@@ -2,7 +2,7 @@
 //! its number.
 
 use lithify_base::{CfId, Error, Kind, Result, memory};
-use lithify_journal::wal::{BatchBuilder, BatchMark, BatchView, Op};
+use lithify_journal::wal::{BatchBuilder, BatchMark, BatchView, Op, Sections};
 
 /// Longest key, bytes.
 pub const MAX_KEY_BYTES: usize = 16 << 20;
@@ -104,23 +104,18 @@ impl Batch {
         let bytes = memory::copied(encoded, "a batch")?;
         Ok(Batch { inner: BatchBuilder::from_bytes(bytes)? })
     }
-    /// What a prepared transaction would write.
-    ///
-    /// # Errors
-    /// `LimitExceeded` without memory for a copy.
-    pub fn of_section(section: &BatchBuilder) -> Result<Batch> {
-        let of = section.view().sections().next();
-        let inner = of.map(|of| BatchBuilder::without_marks(&of.writes)).transpose()?;
-        Ok(Batch { inner: inner.unwrap_or_default() })
+    /// A batch of entries that came out of one, within its limits.
+    pub fn of(inner: BatchBuilder) -> Batch {
+        Batch { inner }
     }
     /// What takes effect of a batch that a log holds.
     ///
     /// # Errors
     /// As [`from_encoded`](Batch::from_encoded).
     pub fn of_logged(batch: &BatchView<'_>, encoded: &[u8]) -> Result<Batch> {
-        match batch.is_marked() {
-            true => Ok(Batch { inner: BatchBuilder::without_marks(batch)? }),
-            false => Batch::from_encoded(encoded),
+        match Sections::default().take(batch)? {
+            Some(effect) => Ok(Batch::of(effect)),
+            None => Batch::from_encoded(encoded),
         }
     }
     /// Number of writes.

@@ -378,3 +378,27 @@ fn a_flush_waits_for_what_ended_a_transaction() {
     assert_eq!(db.stats().levels.iter().map(|l| l.files).sum::<usize>(), 1);
     db.close().unwrap();
 }
+
+/// What is prepared and rolled back fills no memtable, and logs end all the same.
+#[test]
+fn logs_end_without_a_write() {
+    let (env, mut small) = (world(), settings());
+    small.max_wal_bytes = 1 << 20;
+    let db = Builder::new(small).env(env.clone()).open("/db").unwrap();
+    let lens = || {
+        let listed = env.fs.list("/db".as_ref()).unwrap().into_iter();
+        listed.filter(|entry| entry.name.ends_with(".log")).map(|entry| entry.len)
+    };
+    for _ in 0..60 {
+        let mut txn = begin(&db);
+        txn.put("k", [7; 200_000]).unwrap();
+        txn.prepare("pay").unwrap();
+        txn.rollback().unwrap();
+        assert!(lens().max().unwrap() < 3 << 20, "{:?}", lens().collect::<Vec<_>>());
+    }
+    db.wait_idle(None).unwrap();
+    db.delete_obsolete_files().unwrap();
+    let left: u64 = lens().sum();
+    assert!(left < 6 << 20, "{left} of 12 MB are left");
+    db.close().unwrap();
+}

@@ -5,9 +5,9 @@
 //! which they were added: numbers are never used twice, so at most one of them has it.
 //!
 //! Two small files tell whose they are. DEED, at home, has a name that was drawn at random, and how many
-//! directories there were at most; OWNER, in each
-//! of the others, has the same name and the id of the database. The id alone would not do, because a
-//! checkpoint and a restored backup have the id of the database that they were made of, and no DEED.
+//! directories there were at most; OWNER, in each of the others, has the same name, the id of the database and
+//! where its home is. The id alone would not do, because a checkpoint and a restored backup have the id of the
+//! database that they were made of, and no DEED; nor the name, because a copy that was made by hand has it, too.
 //!
 //! Keeps: each is held as home is ([`Dir::hold`]), and its names are made durable by itself.
 //! Leaves to others: which tables go where (`plan`), and whether a directory may be used (`store`).
@@ -22,6 +22,9 @@ use super::{Dir, FileName, FileRef, LINE_MAX, OrTyped};
 /// What to do where a table is in a directory that was not named.
 pub const NAME_DIRS: &str = "name them as they were (table_dirs, --table-dir of the command line, db_paths \
                              and cf_paths of RocksDB)";
+
+/// Most bytes that are written down of where a database is.
+const WHEREABOUTS_MAX: usize = 2 << 10;
 
 /// A directory for tables, and how many bytes of them it is to hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +63,8 @@ pub struct Owner {
     pub deed: String,
     /// The owner's id.
     pub db_id: String,
+    /// The owner's [`Dir::whereabouts`].
+    pub home: String,
 }
 
 impl Dir {
@@ -85,6 +90,13 @@ impl Dir {
         }
         let known = self.places().into_iter().find(is_it);
         known.unwrap_or_else(|| Dir::new(self.fs.clone(), path))
+    }
+
+    /// Where it is, with links and `..` resolved: printable, and of a very long path the end.
+    pub fn whereabouts(&self) -> String {
+        let path = self.fs.resolve(&self.path);
+        let text = path.as_os_str().as_encoded_bytes().escape_ascii().to_string();
+        text[text.len().saturating_sub(WHEREABOUTS_MAX)..].to_owned()
     }
 
     /// Opens the table `number`, wherever it is, under our name or LevelDB's; where it is, and its name.
@@ -186,26 +198,26 @@ impl Dir {
     /// Corruption if that can't be read; Io.
     pub fn read_owner(&self) -> Result<Option<Owner>> {
         let Some(words) = self.read_words(FileName::Owner)? else { return Ok(None) };
-        let db_id = words.get(1).cloned().unwrap_or_default();
-        Ok(Some(Owner { deed: words[0].clone(), db_id }))
+        let word = |n| words.get(n).cloned().unwrap_or_default();
+        Ok(Some(Owner { deed: word(0), db_id: word(1), home: word(2) }))
     }
     /// Writes whose they are, durably.
     ///
     /// # Errors
     /// Io.
     pub fn write_owner(&self, owner: &Owner) -> Result<()> {
-        let text = format!("{} {}\n", owner.deed, owner.db_id);
+        let text = format!("{} {} {}\n", owner.deed, owner.db_id, owner.home);
         self.replace(FileName::Owner, FileName::Temp(0), text.as_bytes())
     }
 
-    /// The words of a file of one line, one at least; `None` if it is absent.
+    /// The words of a file of one line, one to three, of which the last may have blanks; `None` if it is absent.
     fn read_words(&self, file: FileName) -> Result<Option<Vec<String>>> {
         let Some(content) = self.read_whole(file, LINE_MAX)? else { return Ok(None) };
-        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+        let words = |text: &str| text.trim().splitn(3, ' ').map(str::to_owned).collect();
         let words: Vec<String> = std::str::from_utf8(&content).map(words).unwrap_or_default();
-        match words.is_empty() {
-            false => Ok(Some(words)),
-            true => Err(Error::corruption("it should name a database")
+        match words.first().is_some_and(|word| !word.is_empty()) {
+            true => Ok(Some(words)),
+            false => Err(Error::corruption("it should name a database")
                 .in_file(self.path_of(file).display())),
         }
     }

@@ -18,7 +18,7 @@
 use std::collections::BTreeMap;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Error, Result, Seq};
+use lithify_base::{Error, Result, Seq, memory};
 use lithify_env::sync::{Arc, Mutex};
 use lithify_journal::wal::{BatchBuilder, RecordWriter};
 
@@ -28,28 +28,25 @@ pub struct Prepared(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    open: BTreeMap<Vec<u8>, Open>,
+    open: BTreeMap<Vec<u8>, Section>,
     /// Of each that is over, the log that holds its section, and the newest that may say how it ended.
     over: Vec<(u64, u64)>,
     /// What the manifest says: the first log that holds a section; 0 for none.
     told: u64,
 }
 
-/// What was prepared under a name, and where.
-pub struct Section(Open);
-
-impl Section {
-    /// As logs hold it.
-    pub fn batch(&self) -> &BatchBuilder {
-        &self.0.section
-    }
+/// What was prepared under a name, and which log holds it.
+#[derive(Clone, Debug)]
+pub struct Section {
+    log: u64,
+    writes: Arc<BatchBuilder>,
 }
 
-#[derive(Clone, Debug)]
-struct Open {
-    log: u64,
-    /// The section as logs hold it.
-    section: Arc<BatchBuilder>,
+impl Section {
+    /// What the transaction would write.
+    pub fn writes(&self) -> &BatchBuilder {
+        &self.writes
+    }
 }
 
 impl Prepared {
@@ -66,10 +63,10 @@ impl Prepared {
             name.escape_ascii()
         )))
     }
-    /// Notes that log `log` holds `section`, which is of the transaction `name`.
-    pub fn begin(&self, name: &[u8], log: u64, section: BatchBuilder) {
-        let section = Arc::new(section);
-        self.0.lock().open.insert(name.to_vec(), Open { log, section });
+    /// Notes that log `log` holds what the transaction `name` would write.
+    pub fn begin(&self, name: &[u8], log: u64, writes: BatchBuilder) {
+        let section = Section { log, writes: Arc::new(writes) };
+        self.0.lock().open.insert(name.to_vec(), section);
     }
     /// Notes that `name` is over, and that a log up to `log` says so.
     pub fn end(&self, name: &[u8], log: u64) {
@@ -80,11 +77,11 @@ impl Prepared {
     }
     /// What is open under `name`.
     pub fn section(&self, name: &[u8]) -> Option<Section> {
-        self.0.lock().open.get(name).cloned().map(Section)
+        self.0.lock().open.get(name).cloned()
     }
     /// Notes that `name` is not over after all.
     pub fn reopen(&self, name: &[u8], section: Section) {
-        self.0.lock().open.insert(name.to_vec(), section.0);
+        self.0.lock().open.insert(name.to_vec(), section);
     }
     /// True if none is open.
     pub fn is_empty(&self) -> bool {
@@ -94,10 +91,10 @@ impl Prepared {
     pub fn len(&self) -> usize {
         self.0.lock().open.len()
     }
-    /// What each open transaction would write, by name.
-    pub fn open(&self) -> Vec<(Vec<u8>, Arc<BatchBuilder>)> {
+    /// What is open, by name.
+    pub fn open(&self) -> Vec<(Vec<u8>, Section)> {
         let state = self.0.lock();
-        state.open.iter().map(|(name, open)| (name.clone(), open.section.clone())).collect()
+        state.open.iter().map(|(name, section)| (name.clone(), section.clone())).collect()
     }
     /// The first log that a transaction needs while families need those from `needed` on; 0 for none.
     pub fn first_log(&self, needed: u64) -> u64 {
@@ -127,15 +124,20 @@ impl Prepared {
     }
 
     /// A log of all open sections and nothing else, behind write `last`; `None` if there are none.
-    pub fn log(&self, last: Seq) -> Option<Vec<u8>> {
+    ///
+    /// # Errors
+    /// `LimitExceeded` if there is no memory.
+    pub fn log(&self, last: Seq) -> Result<Option<Vec<u8>>> {
         let open = self.open();
         let (mut records, mut bytes) = (RecordWriter::new(), Vec::new());
-        for (_, section) in &open {
-            let mut section = BatchBuilder::clone(section);
+        for (name, section) in &open {
+            let mut section = BatchBuilder::section(section.writes(), name)?;
             section.set_sequence(last + 1);
+            let room = RecordWriter::max_encoded_len(section.byte_len());
+            memory::reserve(&mut bytes, room, "a log of what is prepared")?;
             records.append(section.as_bytes(), &mut bytes);
         }
-        (!open.is_empty()).then_some(bytes)
+        Ok((!open.is_empty()).then_some(bytes))
     }
 }
 

@@ -260,24 +260,14 @@ impl BatchBuilder {
         Ok(BatchBuilder { bytes, count, named, special, marked })
     }
 
-    /// The entries of `view` that take effect with it, and its notes, without marks.
+    /// A copy.
     ///
     /// # Errors
     /// `LimitExceeded` if there is no memory.
-    pub fn without_marks(view: &BatchView<'_>) -> Result<BatchBuilder> {
-        let mut plain = BatchBuilder::new();
-        plain.try_reserve(view.count as usize, view.byte_len())?;
-        plain.set_sequence(view.sequence);
-        let mut within = false;
-        for op in view.iter_all() {
-            match op {
-                Op::Mark(mark) => within = matches!(mark, Mark::Begin),
-                _ if within => {}
-                Op::LogData(note) => plain.log_data(note),
-                Op::Write(op) => plain.add(&op),
-            }
-        }
-        Ok(plain)
+    pub fn copied(&self) -> Result<BatchBuilder> {
+        let bytes = memory::copied(&self.bytes, "a batch")?;
+        let BatchBuilder { count, named, special, marked, .. } = *self;
+        Ok(BatchBuilder { bytes, count, named, special, marked })
     }
 
     /// Adds an entry of another batch.
@@ -374,15 +364,6 @@ pub enum Mark<'a> {
     Ended(&'a [u8]),
 }
 
-/// What a prepared transaction would write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Section<'a> {
-    /// Name of the transaction.
-    pub name: &'a [u8],
-    /// Its entries, which have no numbers yet.
-    pub writes: BatchView<'a>,
-}
-
 /// A batch whose structure was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchView<'a> {
@@ -453,29 +434,6 @@ impl<'a> BatchView<'a> {
     /// Whether it has marks of two-phase commit.
     pub fn is_marked(&self) -> bool {
         self.marked
-    }
-
-    /// The sections of transactions that are prepared with it.
-    pub fn sections(&self) -> impl Iterator<Item = Section<'a>> + use<'a> {
-        let mut rest = if self.marked { self.entries } else { &[] };
-        std::iter::from_fn(move || {
-            let (mut from, mut count) = (rest, 0);
-            loop {
-                let (op, after) = split_op(rest)?;
-                let len = from.len() - rest.len();
-                rest = after;
-                match op {
-                    Some(Op::Mark(Mark::Begin)) => (from, count) = (after, 0),
-                    Some(Op::Mark(Mark::Prepared(name))) => {
-                        let entries = &from[..len];
-                        let writes = BatchView { sequence: 0, count, marked: false, entries };
-                        return Some(Section { name, writes });
-                    }
-                    Some(Op::Write(_)) => count += 1,
-                    _ => {}
-                }
-            }
-        })
     }
 
     /// Bytes of all entries.

@@ -15,7 +15,7 @@ pub mod seal;
 mod sections;
 pub mod tail;
 
-pub use batch::{BatchBuilder, BatchMark, BatchOp, BatchView, Mark, Op, Section};
+pub use batch::{BatchBuilder, BatchMark, BatchOp, BatchView, Mark, Op};
 pub use bytes::{LogBytes, Stretch};
 pub use reader::{Found, Record, RecordKind, RecordReader};
 pub use record::RecordWriter;

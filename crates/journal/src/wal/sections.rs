@@ -31,16 +31,13 @@ impl Sections {
         }
         let mut effect = BatchBuilder::new();
         effect.set_sequence(batch.sequence());
-        let mut begun = batch.sections();
-        let mut within = false;
+        // What stands in a section goes there.
+        let mut section: Option<BatchBuilder> = None;
         for op in batch.iter_all() {
             match op {
-                Op::Mark(Mark::Begin) => within = true,
+                Op::Mark(Mark::Begin) => section = Some(BatchBuilder::new()),
                 Op::Mark(Mark::Prepared(name)) => {
-                    within = false;
-                    let section = begun.next().expect("it was checked whole");
-                    let writes = BatchBuilder::without_marks(&section.writes)?;
-                    self.0.insert(name.to_vec(), writes);
+                    self.0.insert(name.to_vec(), section.take().unwrap_or_default());
                 }
                 Op::Mark(Mark::Committed(name)) => {
                     if let Some(section) = self.0.remove(name) {
@@ -49,11 +46,16 @@ impl Sections {
                     }
                 }
                 Op::Mark(Mark::Ended(name)) => drop(self.0.remove(name)),
-                Op::Write(op) if !within => {
-                    effect.try_reserve(1, op.key.len() + op.value.len())?;
-                    effect.add(&op);
+                Op::Write(op) => {
+                    let to = section.as_mut().unwrap_or(&mut effect);
+                    to.try_reserve(1, op.key.len() + op.value.len())?;
+                    to.add(&op);
                 }
-                Op::Write(_) | Op::LogData(_) => {}
+                Op::LogData(note) => {
+                    let to = section.as_mut().unwrap_or(&mut effect);
+                    to.try_reserve(1, note.len())?;
+                    to.log_data(note);
+                }
             }
         }
         if effect.sequence() + u64::from(effect.count()) > MAX_SEQ + 1 {

@@ -27,7 +27,7 @@ impl fmt::Display for Explanation {
         }
         if self.prepared > 0 {
             let are = if self.prepared == 1 { "transaction is" } else { "transactions are" };
-            let until = "no log is deleted until they are committed or rolled back";
+            let until = "logs stay until they are committed or rolled back";
             writeln!(f, "{} {are} prepared: {until} (`lithify prepared list`).", self.prepared)?;
         }
         self.figures(f)?;

@@ -230,16 +230,8 @@ fn open_new(env: &Env, families: Families) -> Db {
     open(env, families)
 }
 
-const KINDS: [Kind; 8] = [
-    Kind::Synced,
-    Kind::Everything,
-    Kind::GlobalPrefix,
-    Kind::FilePrefix,
-    Kind::Pages,
-    Kind::Torn,
-    Kind::SizeAhead,
-    Kind::Names,
-];
+/// All but those that bring back what was removed, or leave garbage in place of old sectors.
+const KINDS: &[Kind] = Kind::ALL.split_at(8).0;
 
 /// Opens what a crash left; it is in one of `states`, and what is prepared there can be ended, once.
 fn check(crashed: Disk, rt: &Arc<dyn Rt>, states: &[State], families: Families, what: &str) {

@@ -118,6 +118,28 @@ fn what_is_of_others_is_refused_and_nothing_is_changed() {
     refusal(check_new(&Dir::new(fs.clone(), "/others"), &[]), "choose another directory");
 }
 
+/// A copy that was made by hand has all that the original has, and must not come near its tables either. Where the
+/// database was moved, its user says so.
+#[test]
+fn a_copy_made_by_hand_is_told_from_the_original() {
+    let fs = fs();
+    let db = home(&fs, "/db");
+    owned(&db, &["/fast"], &[]).unwrap();
+    Make::default().write(&db.places()[0], 5, &entries(30, 5), &[]).unwrap();
+    let copy = home(&fs, "/copy");
+    copy.write_deed(&db.read_deed().unwrap().unwrap()).unwrap();
+    for refused in [attach(&copy, &paths(&["/fast"])), owned(&copy, &["/fast"], &[5])] {
+        refusal(refused, "these are tables of the database in /db");
+    }
+    assert!(copy.places().is_empty());
+    db.places()[0].remove(FileName::Owner).unwrap();
+    attach(&copy, &paths(&["/fast"])).unwrap();
+    owned(&copy, &["/fast"], &[5]).unwrap();
+    let owner = copy.places()[0].read_owner().unwrap().unwrap();
+    assert_eq!(owner.home, "/copy");
+    refusal(attach(&db, &paths(&["/fast"])), "these are tables of the database in /copy");
+}
+
 /// A copy has the id of its origin, and must not come near its tables.
 #[test]
 fn a_checkpoint_has_no_deed_to_the_tables_of_its_origin() {

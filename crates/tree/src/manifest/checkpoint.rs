@@ -129,7 +129,7 @@ impl Shell {
         }
         let last_seq = self.shared.writes.published.load(Ordering::Acquire);
         let total: u64 = logs.iter().map(|(_, bytes)| bytes).sum();
-        let sections = self.shared.writes.prepared.log(last_seq);
+        let sections = self.shared.writes.prepared.log(last_seq)?;
         Ok((total < most).then_some(Moment { trees, last_seq, logs, sections }))
     }
 
@@ -195,7 +195,7 @@ impl Shell {
                             can't flush them; open the database for writing to copy it";
                 return Err(Error::new(ErrorKind::ReadOnly, what));
             }
-            return Ok(self.moment(trees));
+            return self.moment(trees);
         }
         let mut held = Held::new(self, self.take_turn()?);
         let mut frozen = Vec::new();
@@ -207,7 +207,7 @@ impl Shell {
         for (family, frozen) in families.iter().zip(frozen) {
             family.wait_flushed(frozen)?;
         }
-        let mut moment = self.moment(families.into_iter().map(with_tree).collect());
+        let mut moment = self.moment(families.into_iter().map(with_tree).collect())?;
         if alone {
             // What was prepared meanwhile relies on writes that are not in these trees.
             moment.sections = None;
@@ -217,10 +217,10 @@ impl Shell {
     }
 
     /// The moment that these trees are of, with no log.
-    fn moment(&self, trees: Trees) -> Moment {
+    fn moment(&self, trees: Trees) -> Result<Moment> {
         let last_seq = self.shared.writes.published.load(Ordering::Acquire);
-        let sections = self.shared.writes.prepared.log(last_seq);
-        Moment { trees, last_seq, logs: Vec::new(), sections }
+        let sections = self.shared.writes.prepared.log(last_seq)?;
+        Ok(Moment { trees, last_seq, logs: Vec::new(), sections })
     }
 }
 

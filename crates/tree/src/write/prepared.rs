@@ -26,14 +26,19 @@ impl Shell {
         let prepared = &self.shared.writes.prepared;
         let own = batch.encoded();
         self.check_batch(own)?;
-        let kept = BatchBuilder::section(own, name)?;
-        let logged = BatchBuilder::section(own, name)?;
+        let kept = own.copied()?;
+        let section = BatchBuilder::section(own, name)?;
         let mut held = Held::new(self, self.take_turn()?);
         self.pass_gates(&mut held, Own::Batch(own), 0, options.no_wait)?;
         let log = held.log();
         self.check_replaced(log, options.no_wait)?;
         prepared.check_free(name)?;
-        log.group = logged;
+        if log.wal.as_ref().is_some_and(|wal| wal.size() > self.max_wal_bytes(log)) {
+            // What is prepared fills no memtable, which would end the log.
+            let all: Vec<usize> = (0..log.families.len()).collect();
+            self.freeze(log, &all)?;
+        }
+        log.group = section;
         self.log_group(log, self.logged(options))?;
         prepared.begin(name, log.wal_number.0, kept);
         Ok(())
@@ -58,12 +63,12 @@ impl Shell {
         batch.into_iter().for_each(|batch| end.append(batch.encoded()));
         let options = WriteOptions { durability: Some(self.logged(options)), ..*options };
         let section = prepared.section(name);
-        let begin = || {
+        let over = || {
             prepared.end(name, self.shared.writes.log_now.load(Ordering::Acquire));
             Ok(())
         };
-        let failed = || section.into_iter().for_each(|section| prepared.reopen(name, section));
-        self.write_if(&end, &options, begin, failed)
+        let not_over = || section.into_iter().for_each(|section| prepared.reopen(name, section));
+        self.write_if(&end, &options, over, not_over)
     }
 
     /// What was prepared under `name` and is not over; nothing if there is none.
@@ -72,13 +77,14 @@ impl Shell {
     /// `LimitExceeded` without memory for a copy.
     pub fn prepared(&self, name: &[u8]) -> Result<Batch> {
         let section = self.shared.writes.prepared.section(name);
-        section.map_or_else(|| Ok(Batch::default()), |section| Batch::of_section(section.batch()))
+        let writes = section.map(|section| section.writes().copied()).transpose()?;
+        Ok(Batch::of(writes.unwrap_or_default()))
     }
 
     /// Gives `each` the name and the writes of what was prepared and is not over.
     pub fn each_prepared(&self, mut each: impl FnMut(&[u8], &BatchView<'_>)) {
         for (name, section) in self.shared.writes.prepared.open() {
-            section.view().sections().for_each(|of| each(&name, &of.writes));
+            each(&name, &section.writes().view());
         }
     }
 

@@ -54,7 +54,13 @@ fn a_deed_and_an_owner_are_one_line_each() {
     let fs = MemFs::new();
     let (home, place) = (dir(&fs, "/db"), dir(&fs, "/fast"));
     assert_eq!((home.read_deed().unwrap(), place.read_owner().unwrap()), (None, None));
-    let owner = Owner { deed: "c-1".to_owned(), db_id: "id-1".to_owned() };
+    assert_eq!(
+        (home.whereabouts(), dir(&fs, "/a\n b").whereabouts()),
+        ("/db".into(), "/a\\n b".into())
+    );
+    assert!(dir(&fs, &format!("/{}", "long".repeat(1000))).whereabouts().len() < 4000);
+    let owner =
+        Owner { deed: "c-1".to_owned(), db_id: "id-1".to_owned(), home: "/a b  c".to_owned() };
     let deed = Deed { name: owner.deed.clone(), dirs: 1 };
     home.write_deed(&deed).unwrap();
     place.write_owner(&owner).unwrap();
