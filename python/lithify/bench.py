@@ -4,7 +4,7 @@ Each round runs each store in a process of its own, one after another, over the 
 ratio of two stores is then of the same minutes of a machine. Writes are acknowledged when the operating system
 has them, nothing is compressed, every value that is read is checked. Before the reads each store compacts all it
 has: `plyvel` flushes in no other way, so that all three are read in the same shape. Gets from ten times as much
-data as memory are measured twice: with each store's defaults, of which only LevelDB's map tables into memory, and
+data as memory are measured twice: with each store's defaults, of which only RocksDB's map no tables into memory, and
 with the tables of all three mapped. A row shows operations per second, the median of the rounds, and the ratio to
 each peer; a ratio below 1 is marked as a miss. On a busy machine
 ``--clock processor`` counts seconds of the processor in place of the clock's: those of all threads of a store, so
@@ -35,6 +35,8 @@ LEAST = 2 << 20
 THREADS = 4
 IN_MEMORY = "db[k]"
 BY_THREADS = f"db[k], {THREADS} threads"
+MULTI = "multi_get of 1,000"
+MULTI_BY_THREADS = f"{MULTI}, {THREADS} threads"
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "processor": time.process_time}
 MISSES = "db[k], 10x memory"
 MAPPED = f"{MISSES}, mapped"
@@ -59,7 +61,11 @@ class Lithify:
         import lithify
 
         self.db = lithify.open(
-            path, memory=memory, mapped_reads=mapped, compression_upper="none", compression_lower="none"
+            path,
+            memory=memory,
+            mapped_reads=mapped or "auto",  # as without
+            compression_upper="none",
+            compression_lower="none",
         )
         self.get = self.db.__getitem__
         self.put = self.db.__setitem__
@@ -179,16 +185,16 @@ def measured(name: str, entries: int, size: int, clock: str) -> dict[str, float]
             if get(keys[i]) != values[i]:
                 raise SystemExit(f"{name}: a wrong value of key {i}")
 
-    def gets_by_threads(store: Store) -> None:
-        with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
-            for done in [pool.submit(gets, store, order[t::THREADS]) for t in range(THREADS)]:
-                done.result()
-
-    def multi_gets(store: Store) -> None:
-        for at in range(0, entries, 1000):
-            part = order[at : at + 1000]
-            if store.multi_get([keys[i] for i in part]) != [values[i] for i in part]:
+    def multi_gets(store: Store, part: list[int]) -> None:
+        for at in range(0, len(part), 1000):
+            some = part[at : at + 1000]
+            if store.multi_get([keys[i] for i in some]) != [values[i] for i in some]:
                 raise SystemExit(f"{name}: a wrong value")
+
+    def by_threads(work: Callable[[Store, list[int]], None], store: Store) -> None:
+        with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+            for done in [pool.submit(work, store, order[t::THREADS]) for t in range(THREADS)]:
+                done.result()
 
     def scans(store: Store) -> None:
         count = 0
@@ -228,9 +234,10 @@ def measured(name: str, entries: int, size: int, clock: str) -> dict[str, float]
         store.compact()
         scans(store)  # into the caches
         timed(IN_MEMORY, entries, lambda: gets(store, order))
-        timed(BY_THREADS, entries, lambda: gets_by_threads(store))
+        timed(BY_THREADS, entries, lambda: by_threads(gets, store))
         if store.multi_get(keys[:1]) is not None:
-            timed("multi_get of 1,000", entries, lambda: multi_gets(store))
+            timed(MULTI, entries, lambda: multi_gets(store, order))
+            timed(MULTI_BY_THREADS, entries, lambda: by_threads(multi_gets, store))
         timed(PAIRS, entries, lambda: scans(store))
         if name == "lithify" and importlib.util.find_spec("pyarrow"):
             check_columns(store)  # not timed: making the expected columns takes longer than reading
@@ -280,8 +287,9 @@ def table(seen: dict[str, dict[str, list[float]]]) -> str:
         medians = {name: statistics.median(rates[name]) for name in rates}
         cells = [f"{medians[n] / 1000:.0f}" if n in medians else "-" for n in names]
         ratios = [f"{medians['lithify'] / medians[n]:.2f}x {n}" for n in medians if n != "lithify"]
-        if row == BY_THREADS:
-            ratios.append(f"{medians['lithify'] / statistics.median(seen[IN_MEMORY]['lithify']):.2f}x its one thread")
+        for threads, one in [(BY_THREADS, IN_MEMORY), (MULTI_BY_THREADS, MULTI)]:
+            if row == threads:
+                ratios.append(f"{medians['lithify'] / statistics.median(seen[one]['lithify']):.2f}x its one thread")
         if row == COLUMNS:
             ratios.append(f"{medians['lithify'] / statistics.median(seen[PAIRS]['lithify']):.2f}x its pairs")
         marked = [r if float(r.split("x")[0]) >= 1 else f"{r} (miss)" for r in ratios]

@@ -15,8 +15,8 @@ use crate::follower::Follower;
 /// Opens the database in directory `path`, and makes it if there is none.
 ///
 /// `memory` bounds what it keeps in memory (`"256MiB"` or bytes); the other settings follow from that. A setting
-/// is named as in the manual's list, and takes a number, a bool or text such as `"64MiB"`. `families` has, by
-/// name, the settings of families that need some: a dict that may have `merge`.
+/// is named as in the manual's list, and takes a number, a bool or text such as `"64MiB"`; `mapped_reads` is `"auto"`
+/// here. `families` has, by name, the settings of families that need some: a dict that may have `merge`.
 #[pyfunction]
 #[pyo3(signature = (path, *, memory=None, read_only=false, create=true, merge=None, families=None, **settings))]
 #[expect(clippy::too_many_arguments, reason = "each is a keyword of Python's")]
@@ -135,7 +135,8 @@ pub(crate) fn settings<'py>(
     listed(py, &chosen(memory, settings)?)
 }
 
-/// The settings that a caller chose by keyword.
+/// The settings that a caller chose by keyword. One has a default of its own here: tables are mapped while they fit the
+/// machine's memory, as LevelDB maps them, because beside an interpreter the system call of a read that misses the cache shows.
 fn chosen(
     memory: Option<&Bound<'_, PyAny>>,
     settings: Option<&Bound<'_, PyDict>>,
@@ -144,6 +145,7 @@ fn chosen(
     if let Some(memory) = memory {
         set(&mut chosen, "memory_budget", memory)?;
     }
+    chosen.mapped_reads = None;
     set_all(&mut chosen, settings)?;
     Ok(chosen)
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,14 +60,25 @@ def test_checkpoints_and_backups(db: lithify.Database, tmp_path: Path) -> None:
     assert backups.list() == []
 
 
-def test_tables_may_be_mapped(tmp_path: Path) -> None:
-    with lithify.open(tmp_path / "db", memory="8MiB", mapped_reads=True) as db:
+@pytest.mark.parametrize(
+    ("wish", "shown"), [({}, "auto"), ({"mapped_reads": True}, "on"), ({"mapped_reads": False}, "off")]
+)
+def test_tables_are_mapped_unless_told_otherwise(tmp_path: Path, wish: dict[str, Any], shown: str) -> None:
+    with lithify.open(tmp_path / "db", memory="8MiB", **wish) as db:
         db.update((b"%05d" % i, b"%d" % i * 20) for i in range(20_000))
         db.compact()
         tables = [str(path) for path in (tmp_path / "db").glob("*.sst")]
         assert all(db[b"%05d" % i] == b"%d" % i * 20 for i in range(0, 20_000, 7))
         maps = Path("/proc/self/maps").read_text()
-        assert tables and any(table in maps for table in tables)
-        assert db.settings()["mapped_reads"] == "on"
+        assert tables and any(table in maps for table in tables) == (shown != "off")
+        assert db.settings()["mapped_reads"] == shown
+
+
+def test_tables_are_mapped_or_read_past_the_page_cache(tmp_path: Path) -> None:
+    with lithify.open(tmp_path / "db", direct_reads=True) as db:
+        db[b"a"] = b"1"
+        db.compact()
+        assert db[b"a"] == b"1"
+        assert ".sst" not in Path("/proc/self/maps").read_text()
     with pytest.raises(lithify.errors.InvalidArgumentError, match="turn one of the two off"):
         lithify.open(tmp_path / "db", mapped_reads=True, direct_reads=True)

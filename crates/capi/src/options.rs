@@ -153,7 +153,7 @@ impl Options {
             );
             s.l0_stop = s.l0_slowdown;
         }
-        if s.direct_reads && s.mapped_reads {
+        if s.direct_reads && s.mapped_reads == Some(true) {
             let what = "allow_mmap_reads=1: use_direct_reads goes past what is mapped; set one of the two to 0";
             return Err(Error::unsupported(what));
         }
@@ -413,7 +413,7 @@ rows! { Options;
     exact rocksdb_options_set_use_direct_reads rocksdb_options_get_use_direct_reads: u8 = 0,
         |o, v| o.settings.direct_reads = v != 0;
     exact rocksdb_options_set_allow_mmap_reads rocksdb_options_get_allow_mmap_reads: u8 = 0,
-        |o, v| o.settings.mapped_reads = v != 0;
+        |o, v| o.settings.mapped_reads = Some(v != 0);
     exact rocksdb_options_set_use_direct_io_for_flush_and_compaction
         rocksdb_options_get_use_direct_io_for_flush_and_compaction: u8 = 0,
         |o, v| o.settings.direct_background_io = v != 0;

@@ -189,7 +189,7 @@ fn store_settings(b: &BenchSettings) -> Result<Settings> {
     s.block_bytes = u32::try_from(b.block_size).context("--block-size is too large")?;
     s.direct_background_io = b.direct_io_compaction;
     s.direct_reads = b.direct_reads;
-    s.mapped_reads = b.mapped_reads;
+    s.mapped_reads = Some(b.mapped_reads);
     SetArg::new(b.set.clone()).apply(&mut s)?;
     Ok(s)
 }

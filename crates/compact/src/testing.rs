@@ -6,7 +6,7 @@ use std::path::Path;
 
 use lithify_base::{CfId, End, FileId, JobId, KeyRange, Kind, Pos, Prefixes, Tag, bytewise};
 use lithify_env::sync::Arc;
-use lithify_env::{BufPool, Class, Env, Fs, Job, MemFs, OsRt, RtOptions, Step, oneshot};
+use lithify_env::{BufPool, Class, Env, Fs, Job, Mapped, MemFs, OsRt, RtOptions, Step, oneshot};
 use lithify_files::dir::Dir;
 use lithify_format::compress::Codec;
 use lithify_lsm::{Edit, FileRef, Version};
@@ -197,7 +197,7 @@ fn context(fs: &MemFs, numbers: FileNumbers, output: OutputOptions) -> Arc<JobCo
         blocks: None,
         verify: Verify::Always,
         direct: false,
-        mapped: false,
+        mapped: Mapped::No,
     };
     let tables = TableCache::new(dir.clone(), options, 100);
     let maker = Maker { db_id: "test".into(), session: "S".repeat(20) };

@@ -78,6 +78,19 @@ impl std::error::Error for IoError {
     }
 }
 
+/// Whether a file is mapped into memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mapped {
+    /// Each read and write is a system call.
+    #[default]
+    No,
+    /// While all files that this process maps to read, with this one, take at most half of the memory that it may
+    /// have: their pages can stay in the page cache then. Of a file that is written as [`Mapped::Yes`].
+    IfItFits,
+    /// If the system and the file system allow it.
+    Yes,
+}
+
 /// How to open a file. Starts at [`OpenOpts::read`] or [`OpenOpts::write`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenOpts {
@@ -86,7 +99,7 @@ pub struct OpenOpts {
     /// Bypass the page cache where the file system can; see [`File::alignment`].
     pub direct: bool,
     /// Reads copy out of a mapping of the file, writes into one; see [`OpenOpts::mapped`].
-    pub mapped: bool,
+    pub mapped: Mapped,
     /// `open` makes an empty file if there is none.
     pub create: bool,
 }
@@ -94,12 +107,12 @@ pub struct OpenOpts {
 impl OpenOpts {
     /// Read only, buffered.
     pub const fn read() -> Self {
-        Self { write: false, direct: false, mapped: false, create: false }
+        Self { write: false, direct: false, mapped: Mapped::No, create: false }
     }
 
     /// Read and write, buffered.
     pub const fn write() -> Self {
-        Self { write: true, direct: false, mapped: false, create: false }
+        Self { write: true, direct: false, mapped: Mapped::No, create: false }
     }
 
     /// Bypass the page cache if possible.
@@ -120,7 +133,7 @@ impl OpenOpts {
     /// differs: if the file is cut while it is open, the rest of the page in which it ends now reads as zeros.
     #[must_use]
     pub const fn mapped(mut self) -> Self {
-        self.mapped = true;
+        self.mapped = Mapped::Yes;
         self
     }
 

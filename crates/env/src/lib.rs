@@ -37,8 +37,8 @@ pub use capped::{CappedFs, Closable};
 pub use clock::Mono;
 pub use fault::{Fault, FaultFs, Op};
 pub use fs::{
-    Advice, DirEnt, EntryKind, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts,
-    read_exact_at, read_full_at, write_all_at,
+    Advice, DirEnt, EntryKind, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, Mapped,
+    OpenOpts, read_exact_at, read_full_at, write_all_at,
 };
 pub use io::{PendingIo, Stretch, spawn_read, spawn_write, spawn_write_part};
 pub use limiter::{Lane, RateLimiter, Tuning};

@@ -12,13 +12,18 @@ pub(crate) mod heap;
 pub mod holders;
 mod lane;
 mod lock;
+mod memory;
 /// Where a failed page of a mapping would end the process, files are not mapped.
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 mod mapped {
     pub(super) enum Mapping {}
 
     impl Mapping {
-        pub(super) fn of(_file: std::os::fd::BorrowedFd<'_>, _len: u64) -> Option<Mapping> {
+        pub(super) fn of(
+            _file: std::os::fd::BorrowedFd<'_>,
+            _len: u64,
+            _most: u64,
+        ) -> Option<Mapping> {
             None
         }
         pub(super) fn read(&self, _buf: &mut [u8], _offset: u64) -> bool {

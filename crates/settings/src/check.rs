@@ -108,7 +108,7 @@ fn an_open_can_succeed(s: &Settings) -> Option<String> {
 
 fn reads_go_one_way(s: &Settings) -> Option<String> {
     let told = "direct_reads go past the system's page cache and mapped_reads into it; turn one of the two off";
-    (s.direct_reads && s.mapped_reads).then(|| told.to_owned())
+    (s.direct_reads && s.mapped_reads == Some(true)).then(|| told.to_owned())
 }
 
 fn blocks_are_a_power_of_two(s: &Settings) -> Option<String> {

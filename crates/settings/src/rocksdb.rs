@@ -90,6 +90,11 @@ pub(crate) fn plain(value: &impl Display) -> Option<String> {
     Some(value.to_string())
 }
 
+/// What is left to the store is off there.
+pub(crate) fn chosen(on: &Option<bool>) -> Option<String> {
+    plain(&(*on == Some(true)))
+}
+
 pub(crate) fn not(on: &bool) -> Option<String> {
     Some((!on).to_string())
 }

@@ -325,12 +325,14 @@ settings! {
         rocksdb("use_direct_reads" in Database writes plain);
     /// Reads copy out of tables mapped into memory, faster where the data fits the machine's; the resident size
     /// then counts pages of the system's cache, which `memory_budget` does not bound. The system takes those
-    /// pages back as it needs them. Where it has to read the disk, it reads around what is asked for. A disk's
-    /// error, or a table that was cut, stays an error, and checksums are compared as ever. Linux only: elsewhere,
-    /// and where the file system refuses, tables are read as they are without. Not with `direct_reads`.
-    mapped_reads: bool, Choice(), First Database fixed,
+    /// pages back as it needs them. Where it has to read the disk, it reads around what is asked for; so `auto`
+    /// maps tables only while all that the process maps take at most half of its memory: the machine's, or
+    /// what its control group leaves it. A disk's error, or a table that was cut, stays an error, and checksums
+    /// are compared as ever. Linux only: elsewhere, and where the file system refuses, tables are read as they
+    /// are without. Not with `direct_reads`, with which `auto` is off.
+    mapped_reads: Option<bool>, Choice(), First Database fixed,
         default("off", "a resident size that is the program's own, and few page tables"),
-        rocksdb("allow_mmap_reads" in Database writes plain);
+        rocksdb("allow_mmap_reads" in Database writes chosen);
     /// Writes copy into a mapping of the log in place of a system call each, which is faster and survives no less. The log
     /// is up to a MiB longer than what was written, with zeros behind. A full or failing disk is an error as ever: the
     /// store takes the SIGBUS that it causes, and hands on those of others. Linux only: elsewhere, and where the file system

@@ -218,6 +218,22 @@ impl Kind<bool> for Plain {
     }
 }
 
+impl Kind<Option<bool>> for Plain {
+    fn show(on: &Option<bool>) -> String {
+        on.as_ref().map_or_else(|| AUTO.to_owned(), <Plain as Kind<bool>>::show)
+    }
+    fn read(text: &str) -> Result<Option<bool>, String> {
+        if text == AUTO {
+            return Ok(None);
+        }
+        let also = |_| format!("`{text}` is none of `on`, `off` and `{AUTO}`");
+        <Plain as Kind<bool>>::read(text).map(Some).map_err(also)
+    }
+    fn takes() -> String {
+        format!("{}, {AUTO}", <Plain as Kind<bool>>::takes())
+    }
+}
+
 /// The names of values, for people.
 fn names<T>(all: impl IntoIterator<Item = T>, name: fn(T) -> &'static str) -> String {
     all.into_iter().map(name).collect::<Vec<_>>().join(", ")

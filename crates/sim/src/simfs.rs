@@ -15,7 +15,8 @@ use std::path::{Component, Path, PathBuf};
 
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{
-    Advice, DirEnt, EntryKind, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts,
+    Advice, DirEnt, EntryKind, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, Mapped,
+    OpenOpts,
 };
 use rustix::io::Errno;
 
@@ -233,7 +234,7 @@ impl Fs for SimFs {
             Some(_) => Err(Errno::EXIST),
             None => s.create(path),
         })?;
-        Ok(self.handle(ino, path, true, opts.mapped))
+        Ok(self.handle(ino, path, true, opts.mapped != Mapped::No))
     }
 
     fn open(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
@@ -243,7 +244,7 @@ impl Fs for SimFs {
             None if opts.create => s.create(path),
             None => Err(Errno::NOENT),
         })?;
-        Ok(self.handle(ino, path, opts.write, opts.mapped))
+        Ok(self.handle(ino, path, opts.write, opts.mapped != Mapped::No))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> IoResult<()> {

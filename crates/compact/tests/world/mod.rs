@@ -12,7 +12,7 @@ use lithify_compact::{
 };
 use lithify_engine::Engine;
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{BufPool, Env, Fs, MemFs, OpenOpts, read_full_at};
+use lithify_env::{BufPool, Env, Fs, Mapped, MemFs, OpenOpts, read_full_at};
 use lithify_files::dir::Dir;
 use lithify_format::compress::Codec;
 use lithify_lsm::{Edit, FileRef, Version};
@@ -83,7 +83,7 @@ impl World {
             blocks: None,
             verify: Verify::Always,
             direct: false,
-            mapped: false,
+            mapped: Mapped::No,
         };
         let maker = Maker { db_id: "test".into(), session: "ABCDEFGHIJKLMNOPQRST".into() };
         let context = JobContext::new(

@@ -16,7 +16,7 @@ const KEYS: u32 = 3000;
 
 fn settings(mapped: bool) -> Settings {
     let mut s = tiny();
-    s.mapped_reads = mapped;
+    s.mapped_reads = Some(mapped);
     s.auto_compaction = false;
     s.memtable_bytes = 1 << 20;
     s

@@ -378,7 +378,7 @@ fn mapped_tables_match_the_model() {
     for (i, policy) in [Policy::Hybrid, Policy::Adaptive, Policy::Tiered].into_iter().enumerate() {
         let seed = 400 + i as u64;
         let mut s = eager(policy, &mut fastrand::Rng::with_seed(seed));
-        s.mapped_reads = true;
+        s.mapped_reads = [Some(true), None][i % 2];
         s.direct_background_io = i % 2 == 0;
         s.memory_budget = 2 << 20;
         let scratch = tempfile::tempdir().unwrap();

@@ -136,7 +136,12 @@ pub(super) struct Mapping {
     base: NonNull<u8>,
     len: usize,
     slot: usize,
+    /// What of it [`READ`] counts.
+    counted: u64,
 }
+
+/// Bytes that are mapped to be read.
+static READ: AtomicU64 = AtomicU64::new(0);
 
 // SAFETY: the mapping belongs to the process, not to a thread.
 unsafe impl Send for Mapping {}
@@ -144,11 +149,22 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the first `len` bytes of a file to read them; `None` if there are none, if the system refuses, or if a failed page
-    /// would end the process.
-    pub(super) fn of(file: BorrowedFd<'_>, len: u64) -> Option<Mapping> {
-        let len = usize::try_from(len).ok()?;
-        Mapping::map(file, 0, len, ProtFlags::READ)
+    /// Maps the first `len` bytes of a file to read them; `None` if there are none, if more than `most` bytes would be mapped to
+    /// be read, if the system refuses, or if a failed page would end the process.
+    pub(super) fn of(file: BorrowedFd<'_>, len: u64, most: u64) -> Option<Mapping> {
+        let with = |mapped: u64| mapped.checked_add(len).filter(|with| *with <= most);
+        READ.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with).ok()?;
+        let short = usize::try_from(len).ok();
+        match short.and_then(|len| Mapping::map(file, 0, len, ProtFlags::READ)) {
+            Some(mut mapping) => {
+                mapping.counted = len;
+                Some(mapping)
+            }
+            None => {
+                READ.fetch_sub(len, Ordering::Relaxed);
+                None
+            }
+        }
     }
 
     /// Maps `len` bytes from `start`, the beginning of a page.
@@ -165,7 +181,7 @@ impl Mapping {
         };
         SLOTS[slot].broken.store(false, Ordering::Relaxed);
         SLOTS[slot].show(base.as_ptr().expose_provenance(), len);
-        Some(Mapping { base, len, slot })
+        Some(Mapping { base, len, slot, counted: 0 })
     }
 
     /// Fills `buf` from `offset`. False if that has to be asked of the file itself, and `buf` may have anything in it then: the
@@ -224,6 +240,7 @@ impl Drop for Mapping {
         // SAFETY: exactly this range was mapped, or replaced by zeros, and no copy is under way. A failure leaks it.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
         Slot::give_back(self.slot);
+        READ.fetch_sub(self.counted, Ordering::Relaxed);
     }
 }
 

@@ -20,8 +20,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::folder::{Folder, Place, kind_of, not_opened};
 use super::lock::FileLock;
 use super::mapped::{Growing, Mapping};
+use super::memory::memory;
 use crate::fs::{
-    Advice, DirEnt, EntryKind, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts,
+    Advice, DirEnt, EntryKind, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, Mapped,
+    OpenOpts,
 };
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex};
@@ -148,15 +150,20 @@ impl PosixFs {
         };
         let poisoned = AtomicBool::new(false);
         let mut file =
-            PosixFile { fd, path: path.to_path_buf(), alignment, poisoned, mapped: Mapped::No };
-        file.mapped = match opts {
-            OpenOpts { mapped: false, .. } | OpenOpts { direct: true, .. } => Mapped::No,
+            PosixFile { fd, path: path.to_path_buf(), alignment, poisoned, mapping: View::None };
+        file.mapping = match opts {
+            OpenOpts { mapped: Mapped::No, .. } | OpenOpts { direct: true, .. } => View::None,
             OpenOpts { write: true, .. } => {
-                Mapped::Growing(Mutex::new(Growing::new(file.fd.as_fd())))
+                View::Growing(Mutex::new(Growing::new(file.fd.as_fd())))
             }
             _ => {
-                let whole = Mapping::of(file.fd.as_fd(), on(op, path, file.size())?);
-                whole.map_or(Mapped::No, Mapped::Whole)
+                let most = match opts.mapped {
+                    // Without a word about how much memory there is, none is taken.
+                    Mapped::IfItFits => memory().unwrap_or(0) / 2,
+                    _ => u64::MAX,
+                };
+                let whole = Mapping::of(file.fd.as_fd(), on(op, path, file.size())?, most);
+                whole.map_or(View::None, View::Whole)
             }
         };
         Ok(Arc::new(file))
@@ -318,12 +325,12 @@ struct PosixFile {
     path: PathBuf,
     alignment: usize,
     poisoned: AtomicBool,
-    mapped: Mapped,
+    mapping: View,
 }
 
 /// What of a file is mapped.
-enum Mapped {
-    No,
+enum View {
+    None,
     /// Reads are copied out of it as long as they can be.
     Whole(Mapping),
     /// Writes are copied into the part of it that is written next, as long as they can be.
@@ -355,7 +362,7 @@ impl PosixFile {
 
 impl File for PosixFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> IoResult<usize> {
-        if let Mapped::Whole(mapping) = &self.mapped
+        if let View::Whole(mapping) = &self.mapping
             && mapping.read(buf, offset)
         {
             return Ok(buf.len());
@@ -364,7 +371,7 @@ impl File for PosixFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> IoResult<usize> {
-        if let Mapped::Growing(growing) = &self.mapped
+        if let View::Growing(growing) = &self.mapping
             && growing.lock().write(self.fd.as_fd(), bytes, offset)
         {
             return Ok(bytes.len());
@@ -381,7 +388,7 @@ impl File for PosixFile {
     }
 
     fn set_len(&self, len: u64) -> IoResult<()> {
-        if let Mapped::Growing(growing) = &self.mapped {
+        if let View::Growing(growing) = &self.mapping {
             growing.lock().resized();
         }
         on("set_len", &self.path, retry_on_intr(|| fs::ftruncate(&self.fd, len)))

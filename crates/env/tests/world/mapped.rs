@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier};
 
-use lithify_env::{FileRef, Fs, OpenOpts, PosixFs, Random, read_full_at};
+use lithify_env::{FileRef, Fs, Mapped, OpenOpts, PosixFs, Random, read_full_at};
 
 const PAGE: usize = 4096;
 
@@ -77,6 +77,34 @@ fn what_goes_past_the_page_cache_is_not_mapped() {
     // What is appended later is read, too.
     std::fs::File::options().append(true).open(&path).unwrap().set_len(4 * PAGE as u64).unwrap();
     assert_eq!(read(&file, 3 * PAGE as u64 - 1, 10).unwrap().len(), 10);
+}
+
+/// What fits is mapped, up to half of the memory that there is; what is open longer stays so. Files with holes take none.
+#[test]
+fn files_are_mapped_while_they_fit() {
+    let scratch = tempfile::tempdir().unwrap();
+    let of = |name: &str, len: u64| {
+        let path = scratch.path().join(name);
+        std::fs::File::create(&path).unwrap().set_len(len).unwrap();
+        path
+    };
+    let if_it_fits = OpenOpts { mapped: Mapped::IfItFits, ..OpenOpts::read() };
+    let small = of("small", 10 * PAGE as u64);
+    let first = open(&small, if_it_fits);
+    assert_eq!(mappings(&small), 1);
+    let beyond = of("beyond", 1 << 43);
+    let file = open(&beyond, if_it_fits);
+    assert_eq!((mappings(&beyond), read(&file, 1 << 42, 3).unwrap()), (0, vec![0; 3]));
+    drop(open(&small, if_it_fits));
+    drop((first, file));
+    // What a file takes that is mapped because it is asked for counts for others, until it is closed.
+    let file = open(&beyond, OpenOpts::read().mapped());
+    assert_eq!(mappings(&beyond), 1);
+    let other = open(&small, if_it_fits);
+    assert_eq!(mappings(&small), 0);
+    drop((file, other));
+    let _file = open(&small, if_it_fits);
+    assert_eq!(mappings(&small), 1);
 }
 
 #[test]

@@ -79,7 +79,8 @@ impl NewLog {
     /// `Io`, `NoSpace`: there is no such log; trying again is fine.
     pub fn make(dir: &Dir, number: FileId, mapped: bool) -> Result<NewLog> {
         let name = FileName::Wal(number.0);
-        let file = Handle(dir.create_file(name, OpenOpts { mapped, ..OpenOpts::write() })?);
+        let opts = if mapped { OpenOpts::write().mapped() } else { OpenOpts::write() };
+        let file = Handle(dir.create_file(name, opts)?);
         if !zoo::on(Bug::NoDirSync)
             && let Err(e) = dir.sync()
         {

@@ -9,7 +9,7 @@ fn plain() -> Settings {
 }
 
 /// Every setting is another one than that of its budget, but for `error_if_exists`, which contradicts
-/// `create_if_missing`, and `mapped_reads`, which contradicts `direct_reads`.
+/// `create_if_missing`.
 fn odd() -> Settings {
     let text = include_str!("../golden/odd.txt");
     let budget = Budget { memory: 300 << 20, threads: 6, disk: Some(200 << 30) };
@@ -37,8 +37,7 @@ fn the_odd_settings_are_all_odd() {
     for row in ROWS {
         let budget = ["memory_budget", "compaction_threads", "disk_budget"].contains(&row.name);
         let same = (row.show)(&odd) == (row.show)(&plain);
-        let expected =
-            budget || ["error_if_exists", "mapped_reads", "memtable_bytes"].contains(&row.name);
+        let expected = budget || ["error_if_exists", "memtable_bytes"].contains(&row.name);
         assert_eq!(same, expected, "{}", row.name);
     }
 }

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use lithify_base::{ComparatorRef, FileId, Prefixes, Result};
-use lithify_env::OpenOpts;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
+use lithify_env::{Mapped, OpenOpts};
 use lithify_files::dir::Dir;
 use lithify_lsm::FileMeta;
 use quick_cache::sync::Cache;
@@ -31,8 +31,8 @@ pub struct TableOptions {
     pub verify: Verify,
     /// Bypass the page cache on reads.
     pub direct: bool,
-    /// Copy out of mappings of the files, in place of a system call for each read.
-    pub mapped: bool,
+    /// Whether reads copy out of mappings of the files, in place of a system call each.
+    pub mapped: Mapped,
 }
 
 /// Tables that the cache has room for from the start: each column family has one, and most have few.

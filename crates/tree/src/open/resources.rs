@@ -10,7 +10,7 @@ use lithify_compact::{
 };
 use lithify_engine::Engine;
 use lithify_env::sync::Arc;
-use lithify_env::{BufPool, Env, Random, RateLimiter, RegionPool};
+use lithify_env::{BufPool, Env, Mapped, Random, RateLimiter, RegionPool};
 use lithify_files::dir::{self, Dir};
 use lithify_files::wal::NewLog;
 use lithify_settings::{buffer_bytes, jobs};
@@ -155,7 +155,11 @@ impl Resources {
                 false => Verify::Never,
             },
             direct: s.direct_reads,
-            mapped: s.mapped_reads,
+            mapped: match s.mapped_reads {
+                Some(true) => Mapped::Yes,
+                Some(false) => Mapped::No,
+                None => Mapped::IfItFits,
+            },
         };
         let tables = TableCache::new(self.dir.clone(), options, OPEN_TABLES);
         let output = output_options(s, own.prefixes.clone());

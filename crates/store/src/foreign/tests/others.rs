@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::manifest;
 use lithify_base::{Bytewise, CfId, InternalKey, Kind, MAX_SEQ, bytewise};
-use lithify_env::{OpenOpts, PosixFs};
+use lithify_env::{Mapped, OpenOpts, PosixFs};
 use lithify_files::Dir;
 use lithify_format::filter::key_hash;
 use lithify_format::table::naive::NaiveTableReader;
@@ -142,7 +142,7 @@ fn rocksdb_directory(db: &Path, shape: &[&str]) {
         blocks: None,
         verify: Verify::Always,
         direct: false,
-        mapped: false,
+        mapped: Mapped::No,
     };
     let tables = TableCache::new(dir, options, 100);
     let mut found = BTreeMap::new();

@@ -1,6 +1,6 @@
 use lithify_base::{KeyRange, Pos, bytewise};
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
-use lithify_env::{FaultFs, MemFs};
+use lithify_env::{FaultFs, Mapped, MemFs};
 use lithify_files::dir::FileName;
 use lithify_files::testing::{dir_on, overwrite};
 
@@ -14,7 +14,7 @@ fn options() -> TableOptions {
         blocks: Some(BlockCache::new(1 << 20, 1)),
         verify: Verify::Always,
         direct: false,
-        mapped: false,
+        mapped: Mapped::No,
     }
 }
 
