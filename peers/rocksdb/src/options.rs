@@ -49,7 +49,7 @@ pub(crate) fn store_options(settings: &BenchSettings, fresh: bool) -> Result<Opt
     o.set_compression_type(codec(settings.compression));
     o.set_use_direct_io_for_flush_and_compaction(settings.direct_io_compaction);
     o.set_use_direct_reads(settings.direct_reads);
-    o.set_allow_mmap_reads(settings.mapped_reads == Some(true));
+    o.set_allow_mmap_reads(settings.mapped_reads);
     o.set_manual_wal_flush(settings.wal == WalMode::Buffered);
     o.set_max_open_files(-1);
     o.set_stats_dump_period_sec(0);

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lithify::prefix::FixedPrefix;
-use lithify::{Builder, Compression, Db, Settings, Snapshot};
+use lithify::{Builder, Compression, Db, Policy, Settings, Snapshot};
 use lithify_base::{CfId, bytewise};
 use lithify_env::PosixFs;
-use lithify_journal::files::FileName;
 use lithify_files::Dir;
+use lithify_journal::files::FileName;
 use lithify_store::manifest;
 use rocksdb::{DB, ReadOptions};
 
@@ -223,6 +223,8 @@ fn a_two_level_index() {
         let dir = tempfile::tempdir().unwrap();
         let mut settings = small();
         settings.format_version = version;
+        // One table: no buckets.
+        settings.policy = Some(Policy::Hybrid);
         settings.memtable_bytes = 64 << 20;
         settings.memory_budget = 512 << 20;
         settings.file_bytes = 1 << 30;
