@@ -4,7 +4,7 @@ Each round runs each store in a process of its own, one after another, over the 
 ratio of two stores is then of the same minutes of a machine. Writes are acknowledged when the operating system
 has them, nothing is compressed, every value that is read is checked. Before the reads each store compacts all it
 has: `plyvel` flushes in no other way, so that all three are read in the same shape. Gets from ten times as much
-data as memory are measured twice: with each store's defaults, of which only RocksDB's map no tables into memory, and
+data as memory are measured twice: with each store's defaults, of which only RocksDB's map no table into memory, and
 with the tables of all three mapped. A row shows operations per second, the median of the rounds, and the ratio to
 each peer; a ratio below 1 is marked as a miss. On a busy machine
 ``--clock processor`` counts seconds of the processor in place of the clock's: those of all threads of a store, so
@@ -63,7 +63,7 @@ class Lithify:
         self.db = lithify.open(
             path,
             memory=memory,
-            mapped_reads=mapped or "auto",  # as without
+            mapped_reads=mapped or "auto",  # the latter is the default
             compression_upper="none",
             compression_lower="none",
         )
@@ -118,7 +118,7 @@ class Plyvel:
     def __init__(self, path: str, memory: int = MEMORY, mapped: bool = False) -> None:
         import plyvel
 
-        del mapped  # LevelDB maps its tables in any case.
+        del mapped  # LevelDB maps tables in any case, a thousand at most.
         self.db = plyvel.DB(
             path,
             create_if_missing=True,

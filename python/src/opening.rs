@@ -135,8 +135,8 @@ pub(crate) fn settings<'py>(
     listed(py, &chosen(memory, settings)?)
 }
 
-/// The settings that a caller chose by keyword. One has a default of its own here: tables are mapped while they fit the
-/// machine's memory, as LevelDB maps them, because beside an interpreter the system call of a read that misses the cache shows.
+/// The settings that a caller chose by keyword. One has a default of its own here: tables are mapped while they fit, because
+/// the stores that Python's users know (LevelDB, LMDB) map theirs.
 fn chosen(
     memory: Option<&Bound<'_, PyAny>>,
     settings: Option<&Bound<'_, PyDict>>,

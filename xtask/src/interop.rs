@@ -6,18 +6,20 @@
 
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::repo;
-use crate::run::{at_root, call};
+use crate::run::{at_root, call, spelled};
 use crate::{peers, test};
 
 /// Suites of the workspace that run RocksDB's tools: package, and which of its tests.
-const ORACLES: [(&str, &[&str]); 4] = [
+const ORACLES: [(&str, &[&str]); 6] = [
     ("lithify", &["--test", "files", "--features", "zstd", "oracle_tables::"]),
     ("lithify-format", &["--test", "formats", "--features", "zstd", "interop::"]),
     ("lithify-journal", &["--lib", "tests::ldb_"]),
     ("lithify-store", &["--lib", "foreign::"]),
+    ("lithify", &["--test", "reads", "ttl::rocksdb_and_we_read_each_others_times"]),
+    ("lithify-cli", &["--test", "program", "settling_says_which_releases_open_the_result"]),
 ];
 
 /// Installs and builds what is missing, then runs both suites.
@@ -29,9 +31,18 @@ pub(crate) fn run() -> Result<()> {
     need_leveldb()?;
     peers::rocksdb()?;
     for (package, tests) in ORACLES {
-        let mut command = at_root("cargo", &["test", "--locked", "-p", package]);
+        let command = || {
+            let mut command = at_root("cargo", &["test", "--locked", "-p", package]);
+            command.args(tests);
+            command
+        };
+        // A name that no test has any more passes all of none.
+        let listed = command().args(["--", "--list"]).output()?;
+        if !String::from_utf8_lossy(&listed.stdout).contains(": test") {
+            bail!("`{}` has no tests", spelled(&command()));
+        }
         // Required now: a missing tool fails the suite.
-        call(command.args(tests).env("LITHIFY_ORACLES", "1"))?;
+        call(command().env("LITHIFY_ORACLES", "1"))?;
     }
     let peer = repo::root().join("peers/rocksdb");
     call(

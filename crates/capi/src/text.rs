@@ -215,6 +215,8 @@ fn with(mut settings: Settings, cache: Option<&Cache>) -> Options {
         }
     }
     settings.create_if_missing = false;
+    // What it would be from C, and what its getter tells.
+    settings.mapped_reads = settings.mapped_reads.or(Some(false));
     options.settings = settings;
     options.kept.forget_notes();
     if let Some(cache) = cache {

@@ -84,8 +84,9 @@ pub enum Mapped {
     /// Each read and write is a system call.
     #[default]
     No,
-    /// While all files that this process maps to read, with this one, take at most half of the memory that it may
-    /// have: their pages can stay in the page cache then. Of a file that is written as [`Mapped::Yes`].
+    /// If all files that this process maps to read, with this one, are then at most half of the memory that it may
+    /// have: their pages can stay in the page cache. Decided when the file is opened, and no file is mapped so where
+    /// the address space is limited. For a file that is written it is the same as [`Mapped::Yes`].
     IfItFits,
     /// If the system and the file system allow it.
     Yes,
@@ -98,7 +99,7 @@ pub struct OpenOpts {
     pub write: bool,
     /// Bypass the page cache where the file system can; see [`File::alignment`].
     pub direct: bool,
-    /// Reads copy out of a mapping of the file, writes into one; see [`OpenOpts::mapped`].
+    /// Whether reads copy out of a mapping of the file, writes into one; see [`OpenOpts::mapped`].
     pub mapped: Mapped,
     /// `open` makes an empty file if there is none.
     pub create: bool,

@@ -326,10 +326,11 @@ settings! {
     /// Reads copy out of tables mapped into memory, faster where the data fits the machine's; the resident size
     /// then counts pages of the system's cache, which `memory_budget` does not bound. The system takes those
     /// pages back as it needs them. Where it has to read the disk, it reads around what is asked for; so `auto`
-    /// maps tables only while all that the process maps take at most half of its memory: the machine's, or
-    /// what its control group leaves it. A disk's error, or a table that was cut, stays an error, and checksums
-    /// are compared as ever. Linux only: elsewhere, and where the file system refuses, tables are read as they
-    /// are without. Not with `direct_reads`, with which `auto` is off.
+    /// maps a table, when it opens it, if all tables that the process has mapped are then at most half of the
+    /// machine's memory, or of its control group's limit where that is less, and none where the address space
+    /// is limited (`ulimit -v`). A disk's error, or a table that was cut, stays an error, and checksums are
+    /// compared as ever. Linux only: elsewhere, and where the file system refuses, tables are read as they are
+    /// without. Not with `direct_reads`, with which `auto` is off.
     mapped_reads: Option<bool>, Choice(), First Database fixed,
         default("off", "a resident size that is the program's own, and few page tables"),
         rocksdb("allow_mmap_reads" in Database writes chosen);

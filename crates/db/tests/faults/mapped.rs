@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use crate::common::tiny;
 use lithify::verify::verify;
 use lithify::{Db, ErrorKind, Settings};
-use lithify_env::PosixFs;
+use lithify_env::{Fs, OpenOpts, PosixFs};
 
 const KEYS: u32 = 3000;
 
-fn settings(mapped: bool) -> Settings {
+fn settings(mapped: impl Into<Option<bool>>) -> Settings {
     let mut s = tiny();
-    s.mapped_reads = Some(mapped);
+    s.mapped_reads = mapped.into();
     s.auto_compaction = false;
     s.memtable_bytes = 1 << 20;
     s
@@ -67,6 +67,30 @@ fn told(db: &Db) -> Vec<Option<ErrorKind>> {
         }
     };
     (0..KEYS).map(told).collect()
+}
+
+/// Left to the store, tables are mapped if they fit beside what the process has mapped already.
+#[test]
+fn tables_are_mapped_while_there_is_room() {
+    let scratch = tempfile::tempdir().unwrap();
+    let place = scratch.path().join("db");
+    filled(&place);
+    let table = table(&place);
+    let large = scratch.path().join("large");
+    fs::File::create(&large).unwrap().set_len(1 << 40).unwrap();
+    for (mapped, alone, beside) in
+        [(None, true, false), (Some(true), true, true), (Some(false), false, false)]
+    {
+        let seen = || {
+            let db = Db::open(&place, settings(mapped)).unwrap();
+            assert!(told(&db).iter().all(Option::is_none));
+            is_mapped(&table)
+        };
+        assert_eq!(seen(), alone, "{mapped:?}");
+        let other = PosixFs::new().open(&large, OpenOpts::read().mapped()).unwrap();
+        assert_eq!(seen(), beside, "{mapped:?}");
+        drop(other);
+    }
 }
 
 /// What the gets of a database say after `harm` was done to its table, while it is open.

@@ -20,7 +20,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::folder::{Folder, Place, kind_of, not_opened};
 use super::lock::FileLock;
 use super::mapped::{Growing, Mapping};
-use super::memory::memory;
+use super::memory::mapped_most;
 use crate::fs::{
     Advice, DirEnt, EntryKind, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, Mapped,
     OpenOpts,
@@ -157,11 +157,7 @@ impl PosixFs {
                 View::Growing(Mutex::new(Growing::new(file.fd.as_fd())))
             }
             _ => {
-                let most = match opts.mapped {
-                    // Without a word about how much memory there is, none is taken.
-                    Mapped::IfItFits => memory().unwrap_or(0) / 2,
-                    _ => u64::MAX,
-                };
+                let most = if opts.mapped == Mapped::IfItFits { mapped_most() } else { u64::MAX };
                 let whole = Mapping::of(file.fd.as_fd(), on(op, path, file.size())?, most);
                 whole.map_or(View::None, View::Whole)
             }

@@ -122,6 +122,18 @@ fn rocksdb_is_told_the_same_as_the_next_open() {
 }
 
 /// Names that we read or write in OPTIONS files are names that RocksDB writes there, in the same section.
+/// RocksDB knows nothing between yes and no.
+#[test]
+fn what_is_left_to_the_store_is_off_there() {
+    for (mapped, line) in [(Some(true), "true"), (Some(false), "false"), (None, "false")] {
+        let mut s = plain();
+        s.mapped_reads = mapped;
+        let text = options_text(&[described("default", s.clone())]);
+        assert!(text.contains(&format!("\n  allow_mmap_reads={line}\n")), "{text}");
+        assert_eq!(stored(&text).mapped_reads, mapped, "it is as it was for us");
+    }
+}
+
 #[test]
 fn rocksdbs_names_are_those_of_its_own_files() {
     let text = include_str!("../../../db/tests/foreign/rocksdb-families/OPTIONS-000007");

@@ -64,6 +64,16 @@ fn counts_and_sequences_are_checked() {
         bytes[..8].copy_from_slice(&seq.to_le_bytes());
         assert_eq!(BatchView::parse(&bytes).is_ok(), good, "{seq}");
     }
+    // So is that of a batch of marks alone, which has no entries.
+    b.clear();
+    b.end_prepared(b"pay");
+    for (seq, good) in [(MAX_SEQ, true), (MAX_SEQ + 1, false), (u64::MAX, false)] {
+        let mut bytes = b.as_bytes().to_vec();
+        bytes[..8].copy_from_slice(&seq.to_le_bytes());
+        assert_eq!(BatchView::parse(&bytes).is_ok(), good, "{seq}");
+    }
+    b.clear();
+    b.put(CF, b"k", b"v");
     // A no-op takes no sequence number and no bytes but its own.
     let mut bytes = b.as_bytes().to_vec();
     bytes.push(NOOP);
