@@ -82,8 +82,7 @@ mod tests {
             assert_eq!(mapped_most(), FOUND.unwrap_or(0) / 2);
         }
         // A limit in name only, as other tests run beside this one.
-        setrlimit(Resource::As, Rlimit { current: Some(i64::MAX as u64), ..before.clone() })
-            .unwrap();
+        setrlimit(Resource::As, Rlimit { current: Some(i64::MAX as u64), ..before }).unwrap();
         assert_eq!(mapped_most(), 0);
         setrlimit(Resource::As, before).unwrap();
     }
