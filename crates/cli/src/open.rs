@@ -13,6 +13,7 @@ use lithify_base::{shown, shown_path};
 use crate::dirs::TableDirArg;
 use crate::engines::EngineArg;
 use crate::failure::{stuck, usage, usage_with};
+use crate::output;
 
 /// Names the database where a command line does not.
 const DB_VARIABLE: &str = "LITHIFY_DB";
@@ -136,11 +137,41 @@ impl OperatorArg {
     }
 }
 
-/// The settings that a database was last opened with, if they are sound on this machine; else those
-/// of the machine. Its owner chose a policy and formats for it, and a command does not change them.
-pub(crate) fn stored(dir: &Path) -> Settings {
-    let stored = Settings::stored_in(dir).ok().flatten().map(|(settings, _)| settings);
-    stored.filter(|settings| settings.check().is_ok()).unwrap_or_default()
+/// The settings that a database was last opened with; the machine's for one without any. Its owner chose a policy
+/// and formats for it, and a command does not change them. They may not be sound on this machine.
+///
+/// # Errors
+/// Those that can't be understood, or those of a family. Of all else the open says what it is.
+fn stored(dir: &Path) -> Result<Settings, Error> {
+    let all = Settings::stored_in(dir).and_then(|stored| {
+        let settings = stored.map(|(settings, _)| settings).unwrap_or_default();
+        Settings::stored_families_in(dir, &settings).map(|_| settings)
+    });
+    match all {
+        Err(e) if matches!(e.kind(), ErrorKind::InvalidArgument | ErrorKind::Corruption) => Err(e),
+        all => Ok(all.unwrap_or_default()),
+    }
+}
+
+/// The same to read with: where they can't be used, the machine's do as well, and the user is told.
+pub(crate) fn stored_to_read(dir: &Path) -> Settings {
+    let sound = |settings: Settings| settings.check().map(|()| settings);
+    stored(dir).and_then(sound).unwrap_or_else(|e| {
+        let what =
+            "note: not with the settings that it was last opened with, but with this machine's";
+        output::error_line(&format!("{what}: {e}"), true);
+        Settings::default()
+    })
+}
+
+/// The same to write with: what this command takes is what the next one finds.
+fn stored_to_write(dir: &Path) -> Result<Settings> {
+    stored(dir).or_else(|e| {
+        stuck(
+            format!("the settings that the database was last opened with can't be read: {e}"),
+            "use the program that wrote them; without that file the database opens with this machine's settings",
+        )
+    })
 }
 
 /// The same for its column families: those whose settings are not sound here have the database's.
@@ -269,7 +300,7 @@ impl DbArg {
     /// Opens for reading only: no lock is taken and nothing changes.
     pub(crate) fn for_reading(&self) -> Result<Db> {
         let dir = self.dir()?;
-        let mut settings = stored(&dir);
+        let mut settings = stored_to_read(&dir);
         self.set.apply(&mut settings)?;
         told(&dir, self.operator.builder_of(&dir, settings)?.open_read_only(&dir))
     }
@@ -294,7 +325,7 @@ impl DbArg {
     }
     fn open(&self, create: Option<&CreateArg>, engine: &EngineArg) -> Result<Db> {
         let dir = self.dir()?;
-        let mut settings = stored(&dir);
+        let mut settings = stored_to_write(&dir)?;
         settings.create_if_missing = create.is_some();
         settings.error_if_exists = false;
         self.set.apply(&mut settings)?;

@@ -12,7 +12,7 @@ use lithify_watch::tree::dir_of;
 use lithify_watch::watch::{owner, unix_now};
 use serde_json::{Value, json};
 
-use crate::open::{DirArg, OperatorArg, stored};
+use crate::open::{DirArg, OperatorArg, stored_to_read};
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -83,7 +83,7 @@ fn explain(dir: &Path, settings: &Settings, operator: &OperatorArg) -> Result<Ex
 
 /// The settings that the database was last opened with, under the policy of who has it open.
 fn settings(dir: &Path, policy: Option<Policy>) -> Settings {
-    let mut settings = stored(dir);
+    let mut settings = stored_to_read(dir);
     settings.policy = policy.or(settings.policy);
     if settings.check().is_err() {
         // The order in which files go down means nothing to another policy.

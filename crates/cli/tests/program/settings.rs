@@ -35,6 +35,57 @@ fn what_was_set_is_told_from_what_follows() {
     assert_eq!((&budget["value"], &budget["derived"]), (&"64MiB".into(), &false.into()));
 }
 
+/// A value that this version does not know is told. Commands that read take this machine's settings then; one that
+/// writes would put them in the place of the database's, and ends.
+#[test]
+fn stored_settings_that_are_not_understood_are_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("db").display().to_string();
+    ok(&["put", "--db", &db, "--set", "policy=tiered", "a", "1"]);
+    let newest = || {
+        let files = std::fs::read_dir(&db).unwrap().map(|file| file.unwrap().path());
+        let named = |path: &std::path::Path| path.display().to_string().contains("/OPTIONS-");
+        files.filter(|path| named(path)).max().unwrap()
+    };
+    let file = newest();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let from_later = text.replace("mapped_log=on", "mapped_log=sometimes");
+    assert_ne!(text, from_later);
+    std::fs::write(&file, &from_later).unwrap();
+    let told = refused(&["put", "--db", &db, "b", "2"], 1);
+    let name = file.file_name().unwrap().to_str().unwrap();
+    assert!(told.contains("`sometimes`") && told.contains(name), "{told}");
+    assert!(told.contains("hint: use the program that wrote them"), "{told}");
+    assert_eq!(std::fs::read_to_string(newest()).unwrap(), from_later, "nothing was written");
+    for args in [&["get", "--db", &db, "a"][..], &["explain", &db]] {
+        let out = lithify(args);
+        let told = String::from_utf8(out.stderr).unwrap();
+        assert!(out.status.success() && told.contains("with this machine's: "), "{args:?}: {told}");
+    }
+    // Of a family, too.
+    std::fs::write(&file, &text).unwrap();
+    ok(&["family", "create", "--db", &db, "trees"]);
+    let file = newest();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let (first, rest) = text.split_once("trees").unwrap();
+    let in_family = rest.replacen("policy=tiered", "policy=tidy", 1);
+    assert_ne!(in_family, rest, "{text}");
+    std::fs::write(&file, format!("{first}trees{in_family}")).unwrap();
+    assert!(refused(&["put", "--db", &db, "b", "2"], 1).contains("`tidy`"));
+    // Known values that are not sound together: a command that writes can be told others.
+    std::fs::write(
+        &file,
+        text.replace("direct_reads=off", "direct_reads=on")
+            .replace("mapped_reads=off", "mapped_reads=on"),
+    )
+    .unwrap();
+    assert!(refused(&["put", "--db", &db, "b", "2"], 1).contains("turn one of the two off"));
+    ok(&["put", "--db", &db, "--set", "mapped_reads=off", "b", "2"]);
+    let told = ok(&["settings", &db]);
+    assert_eq!(line(&told, "direct_reads").split_whitespace().last(), Some("on"));
+    assert_eq!(line(&told, "policy").split_whitespace().last(), Some("tiered"));
+}
+
 /// A user sees first what most need. What is there for RocksDB's sake is seen once it is set, or asked for.
 #[test]
 fn settings_for_rocksdbs_sake_are_seen_when_they_are_set_or_asked_for() {
