@@ -4,9 +4,9 @@ Each round runs each store in a process of its own, one after another, over the 
 ratio of two stores is then of the same minutes of a machine. Writes are acknowledged when the operating system
 has them, nothing is compressed, every value that is read is checked. Before the reads each store compacts all it
 has: `plyvel` flushes in no other way, so that all three are read in the same shape. Gets from ten times as much
-data as memory are measured twice: with each store's defaults, of which only RocksDB's map no table into memory, and
-with the tables of all three mapped. A row shows operations per second, the median of the rounds, and the ratio to
-each peer; a ratio below 1 is marked as a miss. On a busy machine
+data as memory are measured twice: with each store's defaults, by which LevelDB and Lithify map their tables into memory
+and RocksDB does not, and with the tables of all three mapped. A row shows operations per second, the median of the
+rounds, and the ratio to each peer; a ratio below 1 is marked as a miss. On a busy machine
 ``--clock processor`` counts seconds of the processor in place of the clock's: those of all threads of a store, so
 that what it leaves to threads of its own counts, and waiting does not.
 """

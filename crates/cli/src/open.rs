@@ -141,7 +141,8 @@ impl OperatorArg {
 /// and formats for it, and a command does not change them. They may not be sound on this machine.
 ///
 /// # Errors
-/// Those that can't be understood, or those of a family. Of all else the open says what it is.
+/// InvalidArgument or Corruption if this version can't read them, or those of a family. What else is wrong with the
+/// directory, the open says.
 fn stored(dir: &Path) -> Result<Settings, Error> {
     let all = Settings::stored_in(dir).and_then(|stored| {
         let settings = stored.map(|(settings, _)| settings).unwrap_or_default();
@@ -153,18 +154,17 @@ fn stored(dir: &Path) -> Result<Settings, Error> {
     }
 }
 
-/// The same to read with: where they can't be used, the machine's do as well, and the user is told.
+/// The settings to read with: the machine's where the stored ones can't be used, and the user is told.
 pub(crate) fn stored_to_read(dir: &Path) -> Settings {
     let sound = |settings: Settings| settings.check().map(|()| settings);
     stored(dir).and_then(sound).unwrap_or_else(|e| {
-        let what =
-            "note: not with the settings that it was last opened with, but with this machine's";
+        let what = "note: this machine's settings are used, as the stored ones can't be";
         output::error_line(&format!("{what}: {e}"), true);
         Settings::default()
     })
 }
 
-/// The same to write with: what this command takes is what the next one finds.
+/// The settings to write with. An open for writing stores what it takes, so none replace those that can't be read.
 fn stored_to_write(dir: &Path) -> Result<Settings> {
     stored(dir).or_else(|e| {
         stuck(

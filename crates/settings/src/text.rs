@@ -116,46 +116,6 @@ impl Kind<u32> for Digits {
     }
 }
 
-impl Kind<Option<u32>> for Digits {
-    const MOST: u64 = u32::MAX as u64;
-    fn show(bytes: &Option<u32>) -> String {
-        bytes.map_or_else(|| AUTO.to_owned(), |bytes| bytes.to_string())
-    }
-    fn read(text: &str) -> Result<Option<u32>, String> {
-        if text == AUTO {
-            return Ok(None);
-        }
-        let also = |what| format!("{what}, or `{AUTO}`");
-        <Bytes as Kind<u32>>::read(text).map(Some).map_err(also)
-    }
-    fn number(bytes: &Option<u32>) -> Option<u64> {
-        bytes.map(u64::from)
-    }
-    fn takes() -> String {
-        AUTO.to_owned()
-    }
-}
-
-impl Kind<Option<u64>> for Bytes {
-    const MOST: u64 = u64::MAX;
-    fn show(bytes: &Option<u64>) -> String {
-        bytes.as_ref().map_or_else(|| AUTO.to_owned(), <Bytes as Kind<u64>>::show)
-    }
-    fn read(text: &str) -> Result<Option<u64>, String> {
-        if text == AUTO {
-            return Ok(None);
-        }
-        let also = |what| format!("{what}, or `{AUTO}`");
-        <Bytes as Kind<u64>>::read(text).map(Some).map_err(also)
-    }
-    fn number(&bytes: &Option<u64>) -> Option<u64> {
-        bytes
-    }
-    fn takes() -> String {
-        AUTO.to_owned()
-    }
-}
-
 impl Kind<u32> for Plain {
     const MOST: u64 = u32::MAX as u64;
     fn show(number: &u32) -> String {
@@ -182,26 +142,6 @@ impl Kind<u64> for Plain {
     }
 }
 
-impl Kind<Option<u32>> for Plain {
-    const MOST: u64 = u32::MAX as u64;
-    fn show(number: &Option<u32>) -> String {
-        number.map_or_else(|| AUTO.to_owned(), |n| n.to_string())
-    }
-    fn read(text: &str) -> Result<Option<u32>, String> {
-        if text == AUTO {
-            return Ok(None);
-        }
-        let number = text.parse();
-        number.map(Some).map_err(|_| format!("`{text}` is neither a whole number nor `{AUTO}`"))
-    }
-    fn number(&number: &Option<u32>) -> Option<u64> {
-        number.map(u64::from)
-    }
-    fn takes() -> String {
-        AUTO.to_owned()
-    }
-}
-
 impl Kind<bool> for Plain {
     fn show(&on: &bool) -> String {
         if on { "on" } else { "off" }.to_owned()
@@ -218,19 +158,26 @@ impl Kind<bool> for Plain {
     }
 }
 
-impl Kind<Option<bool>> for Plain {
-    fn show(on: &Option<bool>) -> String {
-        on.as_ref().map_or_else(|| AUTO.to_owned(), <Plain as Kind<bool>>::show)
+/// A value that may be left to the store.
+impl<T, K: Kind<T>> Kind<Option<T>> for K {
+    const MOST: u64 = K::MOST;
+    fn show(value: &Option<T>) -> String {
+        value.as_ref().map_or_else(|| AUTO.to_owned(), K::show)
     }
-    fn read(text: &str) -> Result<Option<bool>, String> {
+    fn read(text: &str) -> Result<Option<T>, String> {
         if text == AUTO {
             return Ok(None);
         }
-        let also = |_| format!("`{text}` is none of `on`, `off` and `{AUTO}`");
-        <Plain as Kind<bool>>::read(text).map(Some).map_err(also)
+        K::read(text).map(Some).map_err(|what| format!("{what}; `{AUTO}` leaves it to the store"))
+    }
+    fn number(value: &Option<T>) -> Option<u64> {
+        value.as_ref().and_then(K::number)
     }
     fn takes() -> String {
-        format!("{}, {AUTO}", <Plain as Kind<bool>>::takes())
+        match K::takes() {
+            none if none.is_empty() => AUTO.to_owned(),
+            some => format!("{some}, {AUTO}"),
+        }
     }
 }
 
@@ -261,22 +208,6 @@ impl Kind<Durability> for Plain {
     }
 }
 
-impl Kind<Option<Policy>> for Plain {
-    fn show(policy: &Option<Policy>) -> String {
-        policy.map_or(AUTO, Policy::name).to_owned()
-    }
-    fn read(text: &str) -> Result<Option<Policy>, String> {
-        if text == AUTO {
-            return Ok(None);
-        }
-        let also = |what| format!("{what}, {AUTO}");
-        named(text, Policy::EVERY, Policy::name).map(Some).map_err(also)
-    }
-    fn takes() -> String {
-        format!("{}, {AUTO}", names(Policy::EVERY, Policy::name))
-    }
-}
-
 impl Kind<CompactionPri> for Plain {
     fn show(pri: &CompactionPri) -> String {
         pri.name().to_owned()
@@ -286,6 +217,18 @@ impl Kind<CompactionPri> for Plain {
     }
     fn takes() -> String {
         names(CompactionPri::ALL, CompactionPri::name)
+    }
+}
+
+impl Kind<Policy> for Plain {
+    fn show(policy: &Policy) -> String {
+        policy.name().to_owned()
+    }
+    fn read(text: &str) -> Result<Policy, String> {
+        named(text, Policy::EVERY, Policy::name)
+    }
+    fn takes() -> String {
+        names(Policy::EVERY, Policy::name)
     }
 }
 
