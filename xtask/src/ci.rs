@@ -79,8 +79,9 @@ fn docs() -> Result<()> {
     call(at_root("cargo", &args).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// What the default policy does of what the best one does, in the worst cell of the coarse grid.
-const WORST_REGRET: &str = "0.78";
+/// What the default policy does of what the best one does, in the worst cell of the coarse grid, of one life each: medians of
+/// seven lives are at 0.89 and more.
+const WORST_REGRET: &str = "0.72";
 
 /// No machine and load of the lab's coarse grid is worse for the default than it was.
 fn grid() -> Result<()> {

@@ -4,7 +4,7 @@
 //! takes from those at work what it gets itself: then it is better not begun, because what it would take
 //! down grows meanwhile and goes down with more of it at once. So [`Meter`] keeps the bytes per second
 //! that were moved with one compaction at work, with two, and so on, and wants as few of them as move
-//! nearly the most. It begins with two, takes four times as many as long as that helps, then looks between.
+//! nearly the most. It begins with two, takes twice as many as long as that helps, then looks between.
 //!
 //! ```text
 //!   at work  1    2    4    8         eight slots: two are of use, as four move hardly more, and the
@@ -29,6 +29,9 @@ const FORGOTTEN: u64 = 10_000 * MS;
 const ENOUGH: u64 = 85;
 /// Compactions that are looked at first.
 const FIRST: usize = 2;
+/// How many times as many are looked at next. A look is not free: meanwhile bytes cost less, and what goes down is
+/// rewritten for less.
+const STEP: usize = 2;
 /// Writers rest once no memtable was full for this many times as long as the last one took.
 const RESTS: u64 = 4;
 /// And after this long in any case, nanoseconds.
@@ -37,7 +40,7 @@ const RESTS_MOST: u64 = 2_000 * MS;
 /// meanwhile is what goes down next.
 const BUSY_FILLS: u64 = 8;
 /// And for no longer and no shorter than this, nanoseconds.
-const BUSY_MEMORY: [u64; 2] = [SPAN, 1_000 * MS];
+const BUSY_MEMORY: [u64; 2] = [SPAN, 4_000 * MS];
 
 /// Bytes per second with so many compactions at work.
 #[derive(Clone, Copy, Debug, Default)]
@@ -130,10 +133,10 @@ impl Meter {
             return;
         };
         let fewer = (1..fewest).rev().find(|&n| self.rate(n).is_some()).unwrap_or(0);
-        let more_is_known = (fewest + 1..=slots).any(|n| self.rate(n).is_some());
+        let more_is_known = fewest == slots || (fewest + 1..=slots).any(|n| self.rate(n).is_some());
         self.useful = match fewest - fewer {
-            1 if more_is_known => fewest,
-            1 => slots.min(4 * fewest),
+            _ if !more_is_known => slots.min(STEP * fewest),
+            1 => fewest,
             _ => fewest.midpoint(fewer),
         };
     }

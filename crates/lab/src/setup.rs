@@ -10,9 +10,6 @@ use crate::device::DeviceOptions;
 use crate::merge::EntryBytes;
 use crate::overlap::{Curve, Overlap};
 
-/// Fewest buckets to begin with, as an opened database has it.
-const BUCKETS_MIN: u32 = 8;
-
 /// Which keys are written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Load {
@@ -142,7 +139,7 @@ impl Setup {
     /// The bench's defaults: 16-byte keys, two compaction threads on two cores, an unlimited disk.
     pub fn new(policy: PolicyKind, threads: u32, value_size: u64) -> Setup {
         let preset = PlanOptions::preset(policy);
-        let initial = threads.max(BUCKETS_MIN);
+        let initial = policy.first_buckets(threads);
         Setup {
             plan: PlanOptions {
                 dynamic_levels: false,
@@ -162,15 +159,15 @@ impl Setup {
             bursts: None,
             bytes: entry_bytes(16, value_size),
             device: DeviceOptions { bandwidth: 0, latency: 0, channels: 0 },
-            io_threads: io_threads(threads),
+            io_threads: policy.transfer_threads(threads),
             cores: 2.0,
             client_ns: client_ns(value_size),
-            merge_ns: 0.75,
+            merge_ns: 0.65,
             card: None,
-            flush_ns: 1.0,
-            cut_ns: 150_000.0,
+            flush_ns: 0.65,
+            cut_ns: 75_000.0,
             ask_ns: 15_000.0,
-            io_ns: (10_000.0, 0.45),
+            io_ns: (15_000.0, 0.45),
             sleep_ns: 30_000.0,
             cells: 4096,
             seed: 1,
@@ -213,12 +210,7 @@ const COLD_NS: f64 = 400.0;
 
 /// Processor time of a put as the bench does it: its key and value are made, written and timed.
 pub fn client_ns(value: u64) -> f64 {
-    550.0 + 0.5 * value as f64
-}
-
-/// Threads that transfer, as an opened database has them.
-pub fn io_threads(compaction_threads: u32) -> u32 {
-    (16 * compaction_threads).clamp(16, 256)
+    600.0 + 0.19 * value as f64
 }
 
 /// The size of a job's writes to files of so many bytes, as `compact` has it.

@@ -185,15 +185,13 @@ pub fn denied_by(settings: &Settings) -> u32 {
 
 /// This machine, with the threads that `settings` ask for.
 pub fn machine(settings: &Settings) -> Env {
-    let compaction = settings.compaction_threads as usize;
+    let policy = settings.effective_policy();
     Env {
         fs: Arc::new(PosixFs::new()),
         rt: Arc::new(OsRt::new(RtOptions {
             flush_threads: settings.flush_threads as usize,
-            compact_threads: compaction,
-            // Each job keeps several transfers under way, and a flush's writes must not
-            // queue behind a compaction's reads. These threads wait, they do not work.
-            io_threads: (16 * compaction).clamp(16, 256),
+            compact_threads: settings.compaction_threads as usize,
+            io_threads: policy.transfer_threads(settings.compaction_threads) as usize,
             // One may be in a commit, and one in the upkeep proper.
             upkeep_threads: 2,
             background_nice: settings.background_nice as u8,

@@ -96,15 +96,15 @@ impl Core {
         }
     }
 
-    /// The base level should hold what level 0 holds under load: what goes down then is merged with
-    /// about as much. Follows slowly, within eight times of what is set.
+    /// The base level should hold four fifths of what level 0 holds under load: what goes down then is merged with
+    /// a little less. Follows slowly, within eight times of what is set.
     fn stretch(&mut self) {
         let plan = &mut self.options.plan;
         if plan.policy != PolicyKind::Adaptive {
             return;
         }
         let set = *self.resources.base_bytes.get_or_insert(plan.level_base_bytes);
-        let wanted = self.version.bytes(0).clamp(set, set.saturating_mul(STRETCH_MOST));
+        let wanted = (self.version.bytes(0) / 5 * 4).clamp(set, set.saturating_mul(STRETCH_MOST));
         let now = plan.level_base_bytes;
         plan.level_base_bytes = match wanted > now {
             true => now + (wanted - now).div_ceil(4),

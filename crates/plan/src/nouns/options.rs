@@ -100,7 +100,36 @@ impl PolicyKind {
     pub const fn has_buckets(self) -> bool {
         matches!(self, PolicyKind::Bucket | PolicyKind::BucketDf | PolicyKind::Adaptive)
     }
+    /// Buckets of a tree's first map with so many compaction threads. Under `adaptive` as many compactions are at
+    /// work as are of use, so how many threads there are changes nothing.
+    pub const fn first_buckets(self, compaction_threads: u32) -> u32 {
+        match self {
+            PolicyKind::Adaptive => FIRST_BUCKETS,
+            _ if compaction_threads > FIRST_BUCKETS => compaction_threads,
+            _ => FIRST_BUCKETS,
+        }
+    }
+    /// Threads that transfer for so many compaction threads: each job keeps several transfers under way, and a flush's
+    /// writes must not queue behind a compaction's reads. They wait, they do not work. Under `adaptive` they are
+    /// the same for any number, for the reason above: with more of them a slow disk is given more at once than is of
+    /// use, and flushes wait behind it.
+    pub fn transfer_threads(self, compaction_threads: u32) -> u32 {
+        match self {
+            PolicyKind::Adaptive => TRANSFERS_ADAPTIVE,
+            _ => compaction_threads
+                .saturating_mul(TRANSFERS_EACH)
+                .clamp(TRANSFERS_EACH, TRANSFERS_MOST),
+        }
+    }
 }
+
+/// Fewest buckets of a first map: of two or three none could ever be twice as hot as the average.
+const FIRST_BUCKETS: u32 = 8;
+/// Transfers at once for each compaction thread, and the most.
+const TRANSFERS_EACH: u32 = 16;
+const TRANSFERS_MOST: u32 = 256;
+/// Transfers at once under `adaptive`. 32 and 48 are worse in the lab.
+const TRANSFERS_ADAPTIVE: u32 = 64;
 
 /// When data may be stacked over a locked way (G1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -138,7 +167,7 @@ pub struct BucketOptions {
 impl Default for BucketOptions {
     fn default() -> BucketOptions {
         BucketOptions {
-            initial: 8,
+            initial: FIRST_BUCKETS,
             window: 10,
             split_percent: 200,
             merge_percent: 50,

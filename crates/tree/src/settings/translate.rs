@@ -16,9 +16,6 @@ use lithify_tables::sst::DeletionTrigger;
 use super::{Compression, Settings};
 use lithify_views::names::{DEFAULT_CF, DEFAULT_NAME};
 
-/// Fewest buckets to begin with: of two or three none could ever be twice as hot as the average.
-const BUCKETS_MIN: u32 = 8;
-
 /// How tables are written.
 pub fn output_options(s: &Settings, prefixes: Prefixes) -> OutputOptions {
     let format = |c: Compression| match c {
@@ -62,7 +59,7 @@ pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
         Some(plan) => PlanOptions { policy, ..(**plan).clone() },
         None => {
             let preset = PlanOptions::preset(policy);
-            let initial = s.compaction_threads.max(BUCKETS_MIN);
+            let initial = policy.first_buckets(s.compaction_threads);
             let buckets = BucketOptions { initial, ..preset.buckets };
             PlanOptions { buckets, ..preset }
         }
