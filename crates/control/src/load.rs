@@ -200,6 +200,17 @@ mod tests {
     }
 
     #[test]
+    fn more_are_looked_at_before_what_lies_between() {
+        let mut meter = Meter { useful: FIRST, ..Meter::default() };
+        let mut looked_at = vec![FIRST];
+        for at in 0..3 {
+            works(&mut meter, 16, 16, at * 50 * MS, (at + 1) * 50 * MS);
+            looked_at.push(meter.useful(16));
+        }
+        assert_eq!(looked_at, [2, 4, 8, 16]);
+    }
+
+    #[test]
     fn a_machine_that_changes_is_followed() {
         let mut meter = Meter::default();
         works(&mut meter, 2, 16, 0, 5 * SECOND);

@@ -77,6 +77,9 @@ pub(crate) struct GridArgs {
     /// Fail if the regret of a cell is below this
     #[arg(long, value_name = "RATIO", help_heading = "Grid")]
     hold: Option<f64>,
+    /// Fail if the regret of more than a twentieth of the cells is below this
+    #[arg(long, value_name = "RATIO", help_heading = "Grid")]
+    hold_most: Option<f64>,
 }
 
 impl GridArgs {
@@ -207,7 +210,7 @@ pub(crate) fn run(args: &GridArgs, chosen: &[PolicyKind], csv: Option<&Path>) ->
         let to = |path: &Path| if many { with_name(path, &verdict.name) } else { path.to_owned() };
         write(args.svg.as_deref().map(to), || map::draw(&verdict))?;
         write(csv.map(to), || show::csv(&verdict))?;
-        held &= show::holds(&verdict, args.hold);
+        held &= show::holds(&verdict, args.hold, args.hold_most);
     }
     Ok(if held { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use comfy_table::Table;
 use lithify_bench::fold::to_columns;
 
-use super::cells::{Cell, DEVICES, LOADS, PROCESSORS, THREADS};
+use super::cells::{Cell, DEVICES, LOADS, MORE, PROCESSORS, THREADS};
 use super::{Judged, Verdict};
 use crate::command::show::table;
 
@@ -22,8 +22,8 @@ pub(super) fn report(v: &Verdict, columns: Option<usize>) -> String {
     let _ = writeln!(out, "\nregret of every cell by threads\n{}", fold(every(v), 5));
     let _ = writeln!(out, "\nbest of the others, by disk: cells\n{}", fold(best(v), 1));
     let _ = writeln!(out, "\nworst {WORST} cells of {}\n{}", v.name, fold(worst(v), 1));
-    let broken = slower(v);
-    let _ = writeln!(out, "\nwhere more is less by over 3%: {} pairs", broken.len());
+    let (broken, pairs) = slower(v);
+    let _ = writeln!(out, "\nwhere more is less by over 3%: {} of {pairs} pairs", broken.len());
     if !broken.is_empty() {
         let _ = writeln!(out, "{}", fold(monotone(&broken), 2));
     }
@@ -35,9 +35,12 @@ pub(super) fn report(v: &Verdict, columns: Option<usize>) -> String {
     out
 }
 
-/// True if no regret is below `least`.
-pub(super) fn holds(v: &Verdict, least: Option<f64>) -> bool {
-    least.is_none_or(|least| v.cells.iter().all(|c| c.regret(&v.opponents) >= least))
+/// True if no regret is below `least`, and all but a twentieth of them are not below `most`.
+pub(super) fn holds(v: &Verdict, least: Option<f64>, most: Option<f64>) -> bool {
+    let mut regrets: Vec<f64> = v.cells.iter().map(|c| c.regret(&v.opponents)).collect();
+    let mut reaches =
+        |q, goal: Option<f64>| goal.is_none_or(|goal| quantile(&mut regrets, q) >= goal);
+    reaches(0.0, least) && reaches(0.05, most)
 }
 
 fn quantile(of: &mut [f64], q: f64) -> f64 {
@@ -138,19 +141,23 @@ struct Slower {
     more: f64,
 }
 
-fn slower(v: &Verdict) -> Vec<Slower> {
+/// Of each cell and the next one of the grid with more of something those that got slower, the worst first, and how many such
+/// pairs there are.
+fn slower(v: &Verdict) -> (Vec<Slower>, usize) {
     let rates: BTreeMap<Cell, f64> = v.cells.iter().map(|c| (c.cell, c.own.rate)).collect();
-    let mut all = Vec::new();
+    let (mut all, mut pairs) = (Vec::new(), 0);
     for (cell, &rate) in &rates {
-        for (what, better) in cell.better() {
-            let Some(&more) = rates.get(&better) else { continue };
+        for (what, with) in MORE {
+            let next = (1..THREADS.len()).find_map(|steps| rates.get(&with(*cell, steps)));
+            let Some(&more) = next else { continue };
+            pairs += 1;
             if more < SLACK * rate {
                 all.push(Slower { what, from: cell.name(), rate, more });
             }
         }
     }
     all.sort_by(|a, b| (a.more / a.rate).total_cmp(&(b.more / b.rate)));
-    all
+    (all, pairs)
 }
 
 fn monotone(broken: &[Slower]) -> Table {

@@ -47,14 +47,16 @@ fn the_coarse_grid_is_a_sample_of_the_full_one_and_has_each_value_of_each_axis()
 #[test]
 fn a_report_names_the_worst_cell_and_where_more_threads_are_slower() {
     let at = |threads| Cell { threads, ..coarse()[0] };
-    let cells = vec![judged(at(0), 100.0, [100.0, 90.0]), judged(at(1), 80.0, [100.0, 120.0])];
+    // Nothing lives with one step more, and two steps are the next.
+    let cells = vec![judged(at(0), 100.0, [100.0, 90.0]), judged(at(2), 80.0, [100.0, 120.0])];
     let v = Verdict { name: "bucket".into(), opponents: contestants(), cells };
     let text = show::report(&v, None);
     assert!(text.contains("worst 0.667"), "{text}");
     assert!(text.contains("1 of 2 cells below 0.95"), "{text}");
-    assert!(text.contains("where more is less by over 3%: 1 pairs"), "{text}");
+    assert!(text.contains("where more is less by over 3%: 1 of 1 pairs"), "{text}");
     assert!(text.contains("threads"), "{text}");
-    assert!(!show::holds(&v, Some(0.7)) && show::holds(&v, Some(0.6)));
+    assert!(!show::holds(&v, Some(0.7), None) && show::holds(&v, Some(0.6), None));
+    assert!(!show::holds(&v, None, Some(0.7)) && show::holds(&v, Some(0.6), Some(0.6)));
     let picture = map::draw(&v);
     assert_eq!(picture.matches("<title>").count(), 2);
     assert_eq!(show::csv(&v).lines().count(), 1 + 2 * 3);

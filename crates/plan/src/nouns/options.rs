@@ -100,19 +100,17 @@ impl PolicyKind {
     pub const fn has_buckets(self) -> bool {
         matches!(self, PolicyKind::Bucket | PolicyKind::BucketDf | PolicyKind::Adaptive)
     }
-    /// Buckets of a tree's first map with so many compaction threads. Under `adaptive` as many compactions are at
-    /// work as are of use, so how many threads there are changes nothing.
-    pub const fn first_buckets(self, compaction_threads: u32) -> u32 {
+    /// Buckets of a tree's first map, for a database with so many compaction threads. `adaptive` does not look at
+    /// that number: it keeps as many compactions at work as are of use.
+    pub fn first_buckets(self, compaction_threads: u32) -> u32 {
         match self {
             PolicyKind::Adaptive => FIRST_BUCKETS,
-            _ if compaction_threads > FIRST_BUCKETS => compaction_threads,
-            _ => FIRST_BUCKETS,
+            _ => compaction_threads.max(FIRST_BUCKETS),
         }
     }
-    /// Threads that transfer for so many compaction threads: each job keeps several transfers under way, and a flush's
-    /// writes must not queue behind a compaction's reads. They wait, they do not work. Under `adaptive` they are
-    /// the same for any number, for the reason above: with more of them a slow disk is given more at once than is of
-    /// use, and flushes wait behind it.
+    /// Threads that transfer, for a database with so many compaction threads. Each job keeps several transfers under
+    /// way, and a flush's writes must not queue behind a compaction's reads; these threads mostly wait.
+    /// `adaptive` does not look at the number: with more transfers at once flushes wait in the queue of a slow disk.
     pub fn transfer_threads(self, compaction_threads: u32) -> u32 {
         match self {
             PolicyKind::Adaptive => TRANSFERS_ADAPTIVE,
@@ -128,7 +126,7 @@ const FIRST_BUCKETS: u32 = 8;
 /// Transfers at once for each compaction thread, and the most.
 const TRANSFERS_EACH: u32 = 16;
 const TRANSFERS_MOST: u32 = 256;
-/// Transfers at once under `adaptive`. 32 and 48 are worse in the lab.
+/// Transfers at once under `adaptive`; 32 and 48 lose more to other policies in the lab (`docs/internals/compaction.md`).
 const TRANSFERS_ADAPTIVE: u32 = 64;
 
 /// When data may be stacked over a locked way (G1).
