@@ -28,7 +28,7 @@ pub(crate) const STEPS: [(u8, &str, &str, u64); 10] = [
     (4, "links", "copies to and from pinned memory, one way and both", 40),
     (5, "calls", "pinning, events, the calls of a set", 30),
     (6, "kernels", "kernels alone", 80),
-    (7, "engine", "sets through a session, pinned to pinned", 150),
+    (7, "engine", "sets through a session, pinned to pinned", 250),
     (
         8,
         "files",
