@@ -4,7 +4,7 @@
 //! takes from those at work what it gets itself: then it is better not begun, because what it would take
 //! down grows meanwhile and goes down with more of it at once. So [`Meter`] keeps the bytes per second
 //! that were moved with one compaction at work, with two, and so on, and wants as few of them as move
-//! nearly the most. It begins with two, takes twice as many as long as that helps, then looks between.
+//! nearly the most. It begins with one, takes twice as many as long as that helps, then looks between.
 //!
 //! ```text
 //!   at work  1    2    4    8         eight slots: two are of use, as four move hardly more, and the
@@ -28,7 +28,7 @@ const FORGOTTEN: u64 = 10_000 * MS;
 /// Fewer compactions are enough if they move this much of the most, percent.
 const ENOUGH: u64 = 85;
 /// Compactions that are looked at first.
-const FIRST: usize = 2;
+const FIRST: usize = 1;
 /// How many times as many are looked at next. A look is not free: meanwhile bytes cost less, and what goes down is
 /// rewritten for less.
 const STEP: usize = 2;
@@ -203,11 +203,11 @@ mod tests {
     fn more_are_looked_at_before_what_lies_between() {
         let mut meter = Meter { useful: FIRST, ..Meter::default() };
         let mut looked_at = vec![FIRST];
-        for at in 0..3 {
+        for at in 0..4 {
             works(&mut meter, 16, 16, at * 50 * MS, (at + 1) * 50 * MS);
             looked_at.push(meter.useful(16));
         }
-        assert_eq!(looked_at, [2, 4, 8, 16]);
+        assert_eq!(looked_at, [1, 2, 4, 8, 16]);
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl LabCommand {
         }
         let setups = self.setups()?;
         if self.change {
-            println!("{}", sudden::report(&setups, columns_of_terminal())?);
+            println!("{}", sudden::report(&setups, self.grid.tries(), columns_of_terminal())?);
             return Ok(ExitCode::SUCCESS);
         }
         let mut lives = Vec::new();

@@ -64,8 +64,8 @@ pub(crate) struct GridArgs {
     /// Lives at once [default: processors of this machine]
     #[arg(long, help_heading = "Grid")]
     jobs: Option<usize>,
-    /// Lives of each contestant in each cell, whose puts cost up to 4% more or less and which are as much
-    /// longer or shorter: the median counts
+    /// Lives of each contestant in each cell, or through each change, whose puts cost up to 4% more or less
+    /// and which are as much longer or shorter: the median counts
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9), help_heading = "Grid")]
     tries: u32,
     /// Take every so many-th cell only
@@ -85,6 +85,11 @@ pub(crate) struct GridArgs {
 impl GridArgs {
     pub(crate) fn asked(&self) -> bool {
         self.grid.is_some()
+    }
+
+    /// Lives of each contestant, or through each change.
+    pub(crate) fn tries(&self) -> u32 {
+        self.tries
     }
 }
 
@@ -254,20 +259,26 @@ fn opponents(args: &GridArgs) -> Result<Vec<Contestant>> {
     Ok(all)
 }
 
-/// The score of the life with the median rate among `tries`. A tree under load is sensitive: a put that
-/// costs a hundredth more may change which job comes first, and a life that ends a moment later may have
-/// one large job less behind its end.
-pub(crate) fn median(setup: &Setup, tries: u32) -> Result<Score> {
-    let mut scores = Vec::new();
-    for i in 0..tries {
+/// `tries` setups about the same. A tree under load is sensitive: a put that costs a hundredth more may
+/// change which job comes first, and a life that ends a moment later may have one large job less behind
+/// its end.
+pub(crate) fn varied(setup: &Setup, tries: u32) -> impl Iterator<Item = Setup> {
+    (0..tries).map(move |i| {
         let part = (2 * i + 1) as f64 / tries as f64 - 1.0;
         let about = |x: f64| x * (1.0 + JITTER * part);
         let mut setup = setup.clone();
         setup.client_ns = about(setup.client_ns);
         setup.num = about(setup.num as f64) as u64;
         setup.keys = about(setup.keys as f64) as u64;
-        scores.push(Score::of(&live(&setup)?));
-    }
+        setup
+    })
+}
+
+/// The score of the life with the median rate among `tries`.
+pub(crate) fn median(setup: &Setup, tries: u32) -> Result<Score> {
+    let scores: Result<Vec<Score>> =
+        varied(setup, tries).map(|setup| Ok(Score::of(&live(&setup)?))).collect();
+    let mut scores = scores?;
     scores.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     Ok(scores[scores.len() / 2])
 }

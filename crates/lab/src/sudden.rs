@@ -5,7 +5,9 @@
 //! Keeps: a life that changes after half of its writes is held against one through the same writes
 //! that has the new condition from the start, each over its second half. It is *back* from the first
 //! moment behind the change from which on both the next [`WINDOW`] of steps and all the rest have 0.95
-//! of the other's mean rate.
+//! of the other's mean rate. With `--tries` several lives that differ a little go through each, and
+//! each that changes is held against the median of the others: a single one may have a large job
+//! more in its second half.
 //!
 //! ```text
 //!   rate  ----------.          .-------------   0.95 of the other life's mean
@@ -18,6 +20,7 @@ use anyhow::{Context, Result};
 use lithify_bench::fold::to_columns;
 
 use crate::command::show::table;
+use crate::grid::varied;
 use crate::setup::{Change, Setup};
 use crate::tally::{STEP, Step};
 use crate::world::{Life, live};
@@ -29,9 +32,10 @@ const SECOND: usize = 10;
 /// Share of the other life's rate at which a life is back.
 const BACK: f64 = 0.95;
 
-/// The changes that a setup allows, with their names.
+/// The changes that a setup allows, with their names. The first is none: how long a life takes that has
+/// nothing to take says how far the others are to be believed.
 pub(crate) fn changes(setup: &Setup) -> Vec<(&'static str, Change)> {
-    let mut all = Vec::new();
+    let mut all = vec![("none", Change::Cores(setup.cores))];
     let disk = setup.device.bandwidth;
     if disk > 1 {
         all.push(("disk halved", Change::Bandwidth(disk / 2)));
@@ -44,41 +48,76 @@ pub(crate) fn changes(setup: &Setup) -> Vec<(&'static str, Change)> {
     all
 }
 
-/// How a policy took a change.
+/// How a policy took a change. What is of several lives is their median.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Outcome {
-    /// User bytes per second in the ten seconds before it, behind it, and of the life that had it from
+    /// User bytes per second in the ten seconds before it, behind it, and of lives that had it from
     /// the start.
     before: f64,
     behind: f64,
     reference: f64,
-    /// Seconds until it was back; none if it never was.
-    back: Option<f64>,
-    /// Mean and spread of the active compactions behind the change, and of the other life.
+    /// Seconds until each life was back, the soonest first; infinite if it never was.
+    backs: Vec<f64>,
+    /// Mean and spread of the active compactions behind the change, and of the other lives.
     active: (f64, f64),
     reference_active: (f64, f64),
 }
 
-/// Lives through `change` after half of the writes of `setup`.
+impl Outcome {
+    /// Seconds until half of the lives were back, and the soonest and the last where there are several.
+    fn back(&self) -> String {
+        let said = |s: f64| if s.is_finite() { format!("{s:.1}") } else { "never".to_owned() };
+        let half = said(self.backs[self.backs.len() / 2]);
+        match self.backs.as_slice() {
+            [first, .., last] => format!("{half} ({} to {})", said(*first), said(*last)),
+            _ => half,
+        }
+    }
+}
+
+/// Lives through `change` after half of the writes of `setup`, `tries` times.
 ///
 /// # Errors
 /// A life that broke an invariant.
-pub(crate) fn sudden(setup: &Setup, change: Change) -> Result<Outcome> {
-    let half = Setup { change: Some((setup.num / 2, change)), ..setup.clone() };
-    let (life, other) = (live(&half)?, live(&change.from_start(setup))?);
-    let from = life.changed.map_or(0, |at| (at * 1e9) as u64).div_ceil(STEP) as usize;
-    let own = loaded(&life);
-    let (before, behind) = own.split_at(from.min(own.len()));
-    let there = second_half(loaded(&other), other.user_bytes);
-    let reference = rate(there);
+pub(crate) fn sudden(setup: &Setup, change: Change, tries: u32) -> Result<Outcome> {
+    let (mut rates, mut spreads) = (Vec::new(), Vec::new());
+    for other in varied(&change.from_start(setup), tries) {
+        let other = live(&other)?;
+        let there = second_half(loaded(&other), other.user_bytes);
+        rates.push(rate(there));
+        spreads.push(spread(there));
+    }
+    let reference = middle(rates);
+    let (mut before, mut behind, mut backs, mut active) = (vec![], vec![], vec![], vec![]);
+    for own in varied(setup, tries) {
+        let life = live(&Setup { change: Some((own.num / 2, change)), ..own })?;
+        let from = life.changed.map_or(0, |at| (at * 1e9) as u64).div_ceil(STEP) as usize;
+        let own = loaded(&life);
+        let (until, since) = own.split_at(from.min(own.len()));
+        before.push(rate(&until[until.len().saturating_sub(2 * WINDOW)..]));
+        behind.push(rate(since));
+        backs.push(back(since, BACK * reference).unwrap_or(f64::INFINITY));
+        active.push(spread(since));
+    }
+    backs.sort_by(f64::total_cmp);
+    let both = |of: Vec<(f64, f64)>| {
+        let (means, spreads) = of.into_iter().unzip();
+        (middle(means), middle(spreads))
+    };
     Ok(Outcome {
-        before: rate(&before[before.len().saturating_sub(2 * WINDOW)..]),
-        behind: rate(behind),
+        before: middle(before),
+        behind: middle(behind),
         reference,
-        back: back(behind, BACK * reference),
-        active: spread(behind),
-        reference_active: spread(there),
+        backs,
+        active: both(active),
+        reference_active: both(spreads),
     })
+}
+
+/// The median; the upper one of an even number.
+fn middle(mut of: Vec<f64>) -> f64 {
+    of.sort_by(f64::total_cmp);
+    of[of.len() / 2]
 }
 
 /// The steps under load.
@@ -124,14 +163,14 @@ fn spread(steps: &[Step]) -> (f64, f64) {
 ///
 /// # Errors
 /// A life that broke an invariant.
-pub(crate) fn report(setups: &[Setup], columns: Option<usize>) -> Result<String> {
+pub(crate) fn report(setups: &[Setup], tries: u32, columns: Option<usize>) -> Result<String> {
     let head =
         ["policy", "T", "change", "before", "behind", "always so", "back s", "active", "always so"];
     let mut t = table(head.map(str::to_owned).to_vec());
     for setup in setups {
         let policy = setup.plan.policy.name();
         for (name, change) in changes(setup) {
-            let o = sudden(setup, change).with_context(|| format!("{policy}, {name}"))?;
+            let o = sudden(setup, change, tries).with_context(|| format!("{policy}, {name}"))?;
             let mb = |rate: f64| format!("{:.1}", rate / 1e6);
             let active = |(mean, sd): (f64, f64)| format!("{mean:.2} \u{b1} {sd:.2}");
             t.add_row([
@@ -141,7 +180,7 @@ pub(crate) fn report(setups: &[Setup], columns: Option<usize>) -> Result<String>
                 mb(o.before),
                 mb(o.behind),
                 mb(o.reference),
-                o.back.map_or("never".into(), |s| format!("{s:.1}")),
+                o.back(),
                 active(o.active),
                 active(o.reference_active),
             ]);
@@ -204,10 +243,23 @@ mod tests {
 
     #[test]
     fn half_a_disk_is_slower_and_four_times_a_disk_faster() {
-        let o = sudden(&setup(), Change::Bandwidth(10 << 20)).unwrap();
+        let o = sudden(&setup(), Change::Bandwidth(10 << 20), 1).unwrap();
         assert!(o.behind < 0.8 * o.before, "{o:?}");
-        let o = sudden(&setup(), Change::Bandwidth(80 << 20)).unwrap();
+        let o = sudden(&setup(), Change::Bandwidth(80 << 20), 3).unwrap();
         assert!(o.behind > 1.1 * o.before, "{o:?}");
+    }
+
+    #[test]
+    fn several_lives_say_when_half_of_them_were_back_and_the_first_and_the_last() {
+        let of = |backs: &[f64]| {
+            let both = (1.0, 0.0);
+            let (rates, backs) = (1.0, backs.to_vec());
+            let (before, behind, reference) = (rates, rates, rates);
+            Outcome { before, behind, reference, backs, active: both, reference_active: both }
+        };
+        assert_eq!(of(&[3.0]).back(), "3.0");
+        assert_eq!(of(&[f64::INFINITY]).back(), "never");
+        assert_eq!(of(&[0.0, 1.5, f64::INFINITY]).back(), "1.5 (0.0 to never)");
     }
 
     #[test]
