@@ -11,8 +11,9 @@
 //!   MiB/s    180  295  300  unknown   a third job would only slow down the two
 //! ```
 //!
-//! Keeps: rates that were not seen for ten seconds are forgotten and looked for again, one step up or
-//! down, so a machine that changes is followed.
+//! Keeps: rates that were not seen for ten seconds, or while sixteen memtables were filled, are forgotten
+//! and looked for again, so a machine that changes is followed. Fewer are looked at before more: with
+//! large memtables a job outlasts what is known of fewer, and one look must not lead on to the next.
 
 use lithify_plan::Load;
 
@@ -21,10 +22,14 @@ const MS: u64 = 1_000_000;
 const SPAN: u64 = 10 * MS;
 /// A rate is believed once it was seen for this long, nanoseconds.
 const BELIEVED: u64 = 50 * MS;
+/// And for one part of so many of what a memtable takes: the larger it is, the longer lasts what is begun.
+const BELIEVED_PART: u64 = 10;
 /// A rate is the mean of this long, nanoseconds.
 const MEMORY: u64 = 500 * MS;
 /// A rate that was not seen for this long is forgotten, nanoseconds.
 const FORGOTTEN: u64 = 10_000 * MS;
+/// Once as many memtables could be filled, too.
+const FORGOTTEN_FILLS: u64 = 16;
 /// Fewer compactions are enough if they move this much of the most, percent.
 const ENOUGH: u64 = 85;
 /// Compactions that are looked at first.
@@ -103,8 +108,9 @@ impl Meter {
         if self.seen.len() <= running.max(slots) {
             self.seen.resize(running.max(slots) + 1, Seen::default());
         }
+        let forgotten = self.forgotten();
         let seen = &mut self.seen[running];
-        if self.at - seen.at > FORGOTTEN {
+        if self.at - seen.at > forgotten {
             *seen = Seen::default();
         }
         let (span, bytes) = (u128::from(span), u128::from(bytes));
@@ -116,10 +122,21 @@ impl Meter {
         self.look(slots);
     }
 
+    /// Nanoseconds that a memtable takes: the last one, or the mean if that is less.
+    fn pace(&self) -> u64 {
+        self.frozen.map_or(0, |(_, took)| took.min(self.fill))
+    }
+
+    /// Nanoseconds after which a rate that was not seen is forgotten.
+    fn forgotten(&self) -> u64 {
+        FORGOTTEN.max(self.pace() * FORGOTTEN_FILLS)
+    }
+
     /// The rate with so many compactions, if it is known.
     fn rate(&self, running: usize) -> Option<u64> {
         let seen = self.seen.get(running)?;
-        let known = seen.length >= BELIEVED && self.at - seen.at <= FORGOTTEN;
+        let believed = BELIEVED.max(self.pace() / BELIEVED_PART);
+        let known = seen.length >= believed && self.at - seen.at <= self.forgotten();
         known.then_some(seen.rate)
     }
 
@@ -135,6 +152,7 @@ impl Meter {
         let fewer = (1..fewest).rev().find(|&n| self.rate(n).is_some()).unwrap_or(0);
         let more_is_known = fewest == slots || (fewest + 1..=slots).any(|n| self.rate(n).is_some());
         self.useful = match fewest - fewer {
+            gap if fewer == 0 && gap > 1 => fewest / 2,
             _ if !more_is_known => slots.min(STEP * fewest),
             1 => fewest,
             _ => fewest.midpoint(fewer),
@@ -201,13 +219,49 @@ mod tests {
 
     #[test]
     fn more_are_looked_at_before_what_lies_between() {
-        let mut meter = Meter { useful: FIRST, ..Meter::default() };
+        let (frozen, fill) = (Some((0, 200 * MS)), 200 * MS);
+        let mut meter = Meter { useful: FIRST, frozen, fill, ..Meter::default() };
         let mut looked_at = vec![FIRST];
         for at in 0..4 {
             works(&mut meter, 16, 16, at * 50 * MS, (at + 1) * 50 * MS);
             looked_at.push(meter.useful(16));
         }
         assert_eq!(looked_at, [1, 2, 4, 8, 16]);
+    }
+
+    #[test]
+    fn jobs_that_outlast_what_is_known_of_fewer_do_not_lead_on_to_more() {
+        let mut meter = Meter::default();
+        works(&mut meter, 1, 16, 0, 5 * SECOND);
+        assert_eq!(meter.useful(16), 1);
+        // Four were begun, and go on for a minute: what is of use is looked for below them.
+        for now in (5 * SECOND + 50 * MS..=65 * SECOND).step_by(50 * MS as usize) {
+            meter.pass(4, now);
+            meter.moved(5 << 20, 16);
+            assert!(meter.useful(16) <= 4, "{} at {now}", meter.useful(16));
+        }
+        assert_eq!(meter.useful(16), 2);
+        works(&mut meter, 1, 16, 65 * SECOND, 70 * SECOND);
+        assert_eq!(meter.useful(16), 1);
+    }
+
+    #[test]
+    fn a_rate_is_believed_later_and_kept_longer_where_memtables_are_large() {
+        let after = |fill: u64, seen: u64, unseen: u64| {
+            let mut meter = Meter::default();
+            for now in (0..=8 * fill).step_by(fill as usize) {
+                meter.pass(1, now);
+                meter.frozen(now);
+            }
+            (meter.seen, meter.since, meter.area) = (Vec::new(), meter.at, 0);
+            meter.pass(1, meter.at + seen);
+            meter.moved(100 << 20, 4);
+            meter.pass(1, meter.at + unseen);
+            meter.rate(1).is_some()
+        };
+        assert!(after(200 * MS, 50 * MS, 0) && !after(200 * MS, 50 * MS, 11 * SECOND));
+        assert!(!after(1500 * MS, 50 * MS, 0) && after(1500 * MS, 200 * MS, 11 * SECOND));
+        assert!(!after(1500 * MS, 200 * MS, 33 * SECOND));
     }
 
     #[test]
