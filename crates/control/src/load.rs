@@ -159,12 +159,9 @@ impl Meter {
         };
     }
 
-    /// How many of `slots` compactions are of use; all of them while nothing was observed.
+    /// How many of `slots` compactions are of use, or are looked at; the first while nothing was observed.
     pub(crate) fn useful(&self, slots: usize) -> usize {
-        match self.useful {
-            0 => slots,
-            n => n.min(slots),
-        }
+        self.useful.max(FIRST).min(slots)
     }
 
     /// True while writers fill memtables; `held` says that they would, and are held up.
@@ -220,7 +217,7 @@ mod tests {
     #[test]
     fn more_are_looked_at_before_what_lies_between() {
         let (frozen, fill) = (Some((0, 200 * MS)), 200 * MS);
-        let mut meter = Meter { useful: FIRST, frozen, fill, ..Meter::default() };
+        let mut meter = Meter { frozen, fill, ..Meter::default() };
         let mut looked_at = vec![FIRST];
         for at in 0..4 {
             works(&mut meter, 16, 16, at * 50 * MS, (at + 1) * 50 * MS);
@@ -306,7 +303,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_held_back_before_anything_was_seen() {
-        assert_eq!(Meter::default().useful(7), 7);
+    fn a_database_begins_with_one_compaction_and_has_a_price_only_while_it_is_written() {
+        assert_eq!(Meter::default().useful(7), FIRST);
+        assert_eq!(Meter::default().load(7, true, SECOND).price, 0);
     }
 }
