@@ -73,6 +73,8 @@ pub(crate) struct Meter {
     frozen: Option<(u64, u64)>,
     /// How long a memtable took of late, the mean of about eight, nanoseconds.
     fill: u64,
+    /// Memtables that were full.
+    memtables: u64,
 }
 
 impl Meter {
@@ -94,6 +96,7 @@ impl Meter {
         let before = self.frozen.map_or(took, |_| self.fill);
         // A rest says nothing of how soon the next memtables are full.
         self.fill = (7 * before + took.min(RESTS_MOST)) / 8;
+        self.memtables += 1;
         self.frozen = Some((now, took));
     }
 
@@ -122,9 +125,12 @@ impl Meter {
         self.look(slots);
     }
 
-    /// Nanoseconds that a memtable takes: the last one, or the mean if that is less.
+    /// Nanoseconds that a memtable takes: the last one, or the mean if that is less; 0 before there were two.
     fn pace(&self) -> u64 {
-        self.frozen.map_or(0, |(_, took)| took.min(self.fill))
+        match self.frozen {
+            Some((_, took)) if self.memtables > 1 => took.min(self.fill),
+            _ => 0,
+        }
     }
 
     /// Nanoseconds after which a rate that was not seen is forgotten.
@@ -150,10 +156,12 @@ impl Meter {
             return;
         };
         let fewer = (1..fewest).rev().find(|&n| self.rate(n).is_some()).unwrap_or(0);
-        let more_is_known = fewest == slots || (fewest + 1..=slots).any(|n| self.rate(n).is_some());
+        // A neighbour that moves hardly more says nothing of twice as many: of many small steps down none would count.
+        let next = slots.min(STEP * fewest);
+        let more_is_known = fewest == slots || (next..=slots).any(|n| self.rate(n).is_some());
         self.useful = match fewest - fewer {
             gap if fewer == 0 && gap > 1 => fewest / 2,
-            _ if !more_is_known => slots.min(STEP * fewest),
+            _ if !more_is_known => next,
             1 => fewest,
             _ => fewest.midpoint(fewer),
         };
@@ -212,12 +220,18 @@ mod tests {
         let mut meter = Meter::default();
         works(&mut meter, 16, 16, 0, 5 * SECOND);
         assert!(meter.useful(16) >= 13, "{} of 16", meter.useful(16));
+        // And keeps them: rates of more are forgotten meanwhile, again and again.
+        let mut at_work = 0;
+        for at in 5..125 {
+            works(&mut meter, 16, 16, at * SECOND, (at + 1) * SECOND);
+            at_work += meter.useful(16);
+        }
+        assert!(at_work >= 12 * 120, "{} of 16 in the mean", at_work / 120);
     }
 
     #[test]
     fn more_are_looked_at_before_what_lies_between() {
-        let (frozen, fill) = (Some((0, 200 * MS)), 200 * MS);
-        let mut meter = Meter { frozen, fill, ..Meter::default() };
+        let mut meter = Meter::default();
         let mut looked_at = vec![FIRST];
         for at in 0..4 {
             works(&mut meter, 16, 16, at * 50 * MS, (at + 1) * 50 * MS);
