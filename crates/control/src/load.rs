@@ -11,7 +11,7 @@
 //!   MiB/s    180  295  300  unknown   a third job would only slow down the two
 //! ```
 //!
-//! Keeps: rates that were not seen for ten seconds, or while sixteen memtables were filled, are forgotten
+//! Keeps: rates that were not seen for ten seconds and while sixteen memtables were filled are forgotten
 //! and looked for again, so a machine that changes is followed. Fewer are looked at before more: with
 //! large memtables a job outlasts what is known of fewer, and one look must not lead on to the next.
 
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_begins_with_one_compaction_and_has_a_price_only_while_it_is_written() {
+    fn a_database_begins_with_one_compaction_and_without_a_price() {
         assert_eq!(Meter::default().useful(7), FIRST);
         assert_eq!(Meter::default().load(7, true, SECOND).price, 0);
     }

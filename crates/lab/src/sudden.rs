@@ -67,7 +67,7 @@ impl Outcome {
     /// Seconds until half of the lives were back, and the soonest and the last where there are several.
     fn back(&self) -> String {
         let said = |s: f64| if s.is_finite() { format!("{s:.1}") } else { "never".to_owned() };
-        let half = said(self.backs[self.backs.len() / 2]);
+        let half = said(self.backs[(self.backs.len() - 1) / 2]);
         match self.backs.as_slice() {
             [first, .., last] => format!("{half} ({} to {})", said(*first), said(*last)),
             _ => half,
