@@ -22,13 +22,14 @@ const MS: u64 = 1_000_000;
 const SPAN: u64 = 10 * MS;
 /// A rate is believed once it was seen for this long, nanoseconds.
 const BELIEVED: u64 = 50 * MS;
-/// And for one part of so many of what a memtable takes: the larger it is, the longer lasts what is begun.
+/// And for this part of the time in which a memtable fills, one in so many: the larger memtables are, the longer
+/// lasts a compaction that is begun for a look.
 const BELIEVED_PART: u64 = 10;
 /// A rate is the mean of this long, nanoseconds.
 const MEMORY: u64 = 500 * MS;
 /// A rate that was not seen for this long is forgotten, nanoseconds.
 const FORGOTTEN: u64 = 10_000 * MS;
-/// Once as many memtables could be filled, too.
+/// And not before so many memtables could have been filled meanwhile.
 const FORGOTTEN_FILLS: u64 = 16;
 /// Fewer compactions are enough if they move this much of the most, percent.
 const ENOUGH: u64 = 85;
@@ -73,8 +74,8 @@ pub(crate) struct Meter {
     frozen: Option<(u64, u64)>,
     /// How long a memtable took of late, the mean of about eight, nanoseconds.
     fill: u64,
-    /// Memtables that were full.
-    memtables: u64,
+    /// How long the last memtable took, or the mean if that is less; 0 before there were two.
+    pace: u64,
 }
 
 impl Meter {
@@ -96,7 +97,9 @@ impl Meter {
         let before = self.frozen.map_or(took, |_| self.fill);
         // A rest says nothing of how soon the next memtables are full.
         self.fill = (7 * before + took.min(RESTS_MOST)) / 8;
-        self.memtables += 1;
+        if self.frozen.is_some() {
+            self.pace = took.min(self.fill);
+        }
         self.frozen = Some((now, took));
     }
 
@@ -125,23 +128,15 @@ impl Meter {
         self.look(slots);
     }
 
-    /// Nanoseconds that a memtable takes: the last one, or the mean if that is less; 0 before there were two.
-    fn pace(&self) -> u64 {
-        match self.frozen {
-            Some((_, took)) if self.memtables > 1 => took.min(self.fill),
-            _ => 0,
-        }
-    }
-
     /// Nanoseconds after which a rate that was not seen is forgotten.
     fn forgotten(&self) -> u64 {
-        FORGOTTEN.max(self.pace() * FORGOTTEN_FILLS)
+        FORGOTTEN.max(self.pace * FORGOTTEN_FILLS)
     }
 
     /// The rate with so many compactions, if it is known.
     fn rate(&self, running: usize) -> Option<u64> {
         let seen = self.seen.get(running)?;
-        let believed = BELIEVED.max(self.pace() / BELIEVED_PART);
+        let believed = BELIEVED.max(self.pace / BELIEVED_PART);
         let known = seen.length >= believed && self.at - seen.at <= self.forgotten();
         known.then_some(seen.rate)
     }
@@ -156,7 +151,8 @@ impl Meter {
             return;
         };
         let fewer = (1..fewest).rev().find(|&n| self.rate(n).is_some()).unwrap_or(0);
-        // A neighbour that moves hardly more says nothing of twice as many: of many small steps down none would count.
+        // Only what twice as many move counts: each number moves hardly less than the next one, so by neighbours alone
+        // the number would sink step by step.
         let next = slots.min(STEP * fewest);
         let more_is_known = fewest == slots || (next..=slots).any(|n| self.rate(n).is_some());
         self.useful = match fewest - fewer {
