@@ -66,7 +66,7 @@ impl Core {
             buckets: Buckets::default(),
             manuals: Manuals::default(),
             outsiders: Outsiders::default(),
-            resources: Resources::new(),
+            resources: Resources::new(version.buckets().map_or(0, |map| map.len())),
             next_job: 1,
             installs: 0,
             retry: Retry::default(),

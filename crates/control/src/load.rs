@@ -68,6 +68,8 @@ pub(crate) struct Meter {
     at: u64,
     /// Compactions that are of use, or are looked at; 0 until something is observed.
     useful: usize,
+    /// The mean of that over about eight memtables, thousandths; 0 until something is observed.
+    usual: u64,
     /// Part of the useful compactions that was at work of late, thousandths.
     busy: u64,
     /// When the last memtable was full, and how long it took, nanoseconds.
@@ -79,6 +81,11 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
+    /// Of a tree whose flushes were cut into so many ranges: so many compactions were of use, as far as is known.
+    pub(crate) fn of(buckets: usize) -> Meter {
+        Meter { usual: 1000 * buckets as u64, ..Meter::default() }
+    }
+
     /// `running` compactions were at work until `now`.
     pub(crate) fn pass(&mut self, running: usize, now: u64) {
         let span = now.saturating_sub(self.at);
@@ -97,6 +104,9 @@ impl Meter {
         let before = self.frozen.map_or(took, |_| self.fill);
         // A rest says nothing of how soon the next memtables are full.
         self.fill = (7 * before + took.min(RESTS_MOST)) / 8;
+        if self.useful > 0 {
+            self.usual = (7 * self.usual + 1000 * self.useful as u64).div_ceil(8);
+        }
         if self.frozen.is_some() {
             self.pace = took.min(self.fill);
         }
@@ -166,6 +176,11 @@ impl Meter {
     /// How many of `slots` compactions are of use, or are looked at; the first while nothing was observed.
     pub(crate) fn useful(&self, slots: usize) -> usize {
         self.useful.max(FIRST).min(slots)
+    }
+
+    /// How many were of use while about eight memtables were filled; 0 while nothing was observed.
+    pub(crate) fn usual(&self) -> u32 {
+        u32::try_from((self.usual + 500) / 1000).unwrap_or(u32::MAX)
     }
 
     /// True while writers fill memtables; `held` says that they would, and are held up.
@@ -310,6 +325,18 @@ mod tests {
         assert!(meter.load(4, false, SECOND).price > 0);
         assert_eq!(meter.load(4, false, SECOND + RESTS_MOST).price, 0);
         assert!(meter.load(4, true, SECOND + RESTS_MOST).price > 0, "writers are held up");
+    }
+
+    #[test]
+    fn what_is_usual_follows_over_some_memtables() {
+        let mut meter = Meter::of(16);
+        assert_eq!((meter.usual(), Meter::default().usual()), (16, 0));
+        meter.frozen(0);
+        assert_eq!(meter.usual(), 16, "nothing was observed");
+        works(&mut meter, 2, 16, 0, 400 * MS);
+        assert!(meter.usual() > 4, "{} after two memtables", meter.usual());
+        works(&mut meter, 2, 16, 400 * MS, 10 * SECOND);
+        assert_eq!(meter.usual(), 2);
     }
 
     #[test]

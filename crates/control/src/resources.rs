@@ -40,7 +40,8 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    pub(crate) fn new() -> Resources {
+    /// Of a tree whose flushes were cut into so many ranges.
+    pub(crate) fn new(buckets: usize) -> Resources {
         Resources {
             awaited: 1,
             frozen_at: None,
@@ -51,7 +52,7 @@ impl Resources {
             uncut: BTreeSet::new(),
             wall: 0,
             raised: BTreeMap::new(),
-            meter: Meter::default(),
+            meter: Meter::of(buckets),
             reliefs: Reliefs::default(),
             base_bytes: None,
         }

@@ -40,7 +40,7 @@ impl Core {
         self.memory.freeze(mem, sizes, log_number, now);
         self.resources.frozen_at = Some(now);
         self.resources.meter.frozen(now);
-        self.stretch();
+        self.reshape();
     }
 
     pub(crate) fn start_flushes(&mut self, now: u64, out: &mut Vec<Command>) {
@@ -96,9 +96,10 @@ impl Core {
         }
     }
 
-    /// The base level should hold four fifths of what level 0 holds under load: what goes down then is merged with
-    /// a little less. Follows slowly, within eight times of what is set.
-    fn stretch(&mut self) {
+    /// The tree's shape follows the load. The base level should hold four fifths of what level 0 holds: what goes down
+    /// then is merged with a little less. It follows slowly, within eight times of what is set. And flushes may be cut
+    /// into as many ranges as compactions are of use.
+    fn reshape(&mut self) {
         let plan = &mut self.options.plan;
         if plan.policy != PolicyKind::Adaptive {
             return;
@@ -110,6 +111,7 @@ impl Core {
             true => now + (wanted - now).div_ceil(4),
             false => now - (now - wanted) / 64,
         };
+        plan.buckets.useful = self.resources.meter.usual();
     }
 
     /// Compactions that may run at once: where the policy goes by the load, no more than are of use.

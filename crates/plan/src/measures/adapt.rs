@@ -17,6 +17,10 @@
 //! the way: files that span a new bound go down once more as one job, and those of later flushes are
 //! cut. The paper splits a bucket only when it has no L0 files (`only_when_empty`).
 //!
+//! **Slots.** Under `adaptive`, a map may have as many buckets as compactions were of use of late. While it has fewer,
+//! a bucket is split that has more than one and a half of what each of so many would have; while it has more, one
+//! joins its neighbour that has half of that or less.
+//!
 //! Hysteresis: no bucket changes within a window of its last change, nor on fewer than three
 //! flushes; at most an eighth of the buckets change between two flushes. N buckets are at most N
 //! times as hot as their average, so a merge leaves enough of them that one can still be split:
@@ -32,10 +36,15 @@ use crate::nouns::spec::{JobSpec, Kind};
 const ENTRIES_MIN: usize = 3;
 /// Most buckets of any map.
 const BUCKETS_MAX: u64 = 4096;
-/// Most buckets of a map of `adaptive`, which needs few jobs at once, as each waits until it is worth its
-/// bytes. Each file costs the thread that flushes as much time as 150 KiB of entries, and where nothing else
-/// limits writers, that thread does: 16 files of 16 MiB made them a seventh slower.
+/// Most buckets of a map of `adaptive` where no more compactions than that are of use. It needs few jobs at once,
+/// as each waits until it is worth its bytes. Each file costs the thread that flushes as much time as 150 KiB of
+/// entries, and where nothing else limits writers, that thread does: 16 files of 16 MiB made them a seventh slower.
 const BUCKETS_ADAPTIVE: u64 = 8;
+/// Under `adaptive`, a bucket is split above this part of what each useful compaction would have if all had as
+/// much, thousandths; while there are fewer buckets than useful compactions.
+const WIDE: u64 = 1500;
+/// And merged at or below this part, while there are more buckets.
+const NARROW: u64 = 500;
 /// How far a new bound may be from its quantile, in thousandths of the bucket's bytes, to lie at the
 /// beginning of a file of the base level instead.
 const SNAP: u64 = 100;
@@ -135,10 +144,10 @@ pub fn create(version: &Version, options: &PlanOptions, sample: &[(Key, u64)]) -
 }
 
 /// Most buckets that flushes of a memtable can fill, and that four times the first number allows; under
-/// `adaptive` no more than are worth what cutting costs.
+/// `adaptive` no more than compactions are of use, or than are worth what cutting costs.
 fn bucket_limit(options: &PlanOptions) -> u64 {
     let most = match options.policy {
-        PolicyKind::Adaptive => BUCKETS_ADAPTIVE,
+        PolicyKind::Adaptive => u64::from(options.buckets.useful).max(BUCKETS_ADAPTIVE),
         _ => BUCKETS_MAX,
     };
     let fill = options.memtable_bytes / options.buckets.min_file_bytes.max(1);
@@ -222,6 +231,32 @@ pub fn temperature(map: &BucketMap, i: usize) -> u64 {
     }
 }
 
+/// What flowed into bucket `i`, in thousandths of what each of `parts` would have if all had as much.
+fn share(map: &BucketMap, i: usize, parts: u64) -> u64 {
+    let all = u128::from(map.flow_of_all().max(1));
+    (u128::from(map.flow(i)) * u128::from(parts) * 1000 / all) as u64
+}
+
+/// Into how many parts bucket `i` goes because few jobs would have all there is while slots stand empty.
+/// 1 where no more compactions are of use than any map of `adaptive` may have buckets.
+fn parts_for_slots(map: &BucketMap, i: usize, options: &PlanOptions) -> u64 {
+    let limit = bucket_limit(options);
+    let few = options.policy == PolicyKind::Adaptive
+        && limit > BUCKETS_ADAPTIVE
+        && (map.len() as u64) < limit;
+    match share(map, i, limit) {
+        part if few && part > WIDE => part.div_ceil(1000),
+        _ => 1,
+    }
+}
+
+/// True if there are more buckets than compactions are of use, and bucket `i` would be small even so.
+fn is_too_narrow(map: &BucketMap, i: usize, options: &PlanOptions) -> bool {
+    let limit = bucket_limit(options);
+    let known = options.policy == PolicyKind::Adaptive && options.buckets.useful > 0;
+    known && map.len() as u64 > limit && share(map, i, limit) <= NARROW
+}
+
 /// The map after a commit, if a bucket is due for a change; `version` is the tree with what was
 /// committed. `done` is the compaction, which was about the buckets of its range; `None` after a
 /// flush, which is about all of them. One change per call.
@@ -253,13 +288,20 @@ fn may_change(map: &BucketMap) -> bool {
     fresh == 0 || fresh + 2 <= 2 * (map.len() / 8).max(1)
 }
 
-/// Bucket `i` in parts, if it is hot and there are points to cut it at.
+/// Bucket `i` in parts, if it is hot, or too wide for the compactions that are of use, and there are points to
+/// cut it at.
 fn split(map: &BucketMap, version: &Version, i: usize, options: &PlanOptions) -> Option<BucketMap> {
     let (heat, stat) = (temperature(map, i), &map.stats[i]);
     let room = bucket_limit(options).saturating_sub(map.len() as u64);
     let empty = !options.buckets.only_when_empty || is_empty(map, version, i);
     let hot = heat > 10 * u64::from(options.buckets.split_percent);
-    if !hot || room == 0 || !empty || is_unknown(stat) || is_appended(stat, version.order()) {
+    let for_slots = parts_for_slots(map, i, options);
+    if !hot && for_slots == 1
+        || room == 0
+        || !empty
+        || is_unknown(stat)
+        || is_appended(stat, version.order())
+    {
         return None;
     }
     let order = version.order();
@@ -268,7 +310,8 @@ fn split(map: &BucketMap, version: &Version, i: usize, options: &PlanOptions) ->
         lo.is_none_or(|lo| order.compare(point, lo).is_gt())
             && hi.is_none_or(|hi| order.compare(point, hi).is_lt())
     };
-    let parts = heat.max(heat_of_late(map, i)).div_ceil(1000).min(room + 1);
+    let for_heat = if hot { heat.max(heat_of_late(map, i)).div_ceil(1000) } else { 1 };
+    let parts = for_heat.max(for_slots).min(room + 1);
     let mut points = quantiles(&weighed(stat, order), parts, order);
     points.iter_mut().for_each(|p| *p = snapped(map, version, i, p).unwrap_or_else(|| p.clone()));
     points.retain(inside);
@@ -365,7 +408,8 @@ fn halves(stat: &BucketStat, point: &Key, order: &dyn Comparator) -> (BucketStat
 /// Bucket `i` joined with its colder neighbour, if it is cold. Its L0 files stay narrow, and a cold
 /// bucket is not deep enough to lose them soon, so that waiting for that would be waiting for ever.
 fn merge(map: &BucketMap, version: &Version, i: usize, options: &PlanOptions) -> Option<BucketMap> {
-    let cold = temperature(map, i) <= 10 * u64::from(options.buckets.merge_percent);
+    let cold = temperature(map, i) <= 10 * u64::from(options.buckets.merge_percent)
+        || is_too_narrow(map, i, options);
     let known = map.stats[i].flushed.len() >= ENTRIES_MIN;
     let few = 100 * (map.len() as u64 - 1) <= u64::from(options.buckets.split_percent);
     let empty = !options.buckets.only_when_empty || is_empty(map, version, i);

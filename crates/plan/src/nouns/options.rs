@@ -144,6 +144,9 @@ pub enum DfWhen {
 pub struct BucketOptions {
     /// Buckets at the beginning, at least 1; commonly the compaction slots.
     pub initial: u32,
+    /// Compactions at once that have been of use of late, as control tells; 0 while that is not known. Under
+    /// `adaptive` there may be as many buckets.
+    pub useful: u32,
     /// Flushes whose bytes count for a bucket's temperature, at least 1.
     pub window: u32,
     /// A bucket is split above this temperature, in percent of the average.
@@ -166,6 +169,7 @@ impl Default for BucketOptions {
     fn default() -> BucketOptions {
         BucketOptions {
             initial: FIRST_BUCKETS,
+            useful: 0,
             window: 10,
             split_percent: 200,
             merge_percent: 50,

@@ -42,6 +42,9 @@ const STRETCHES_MAX: usize = 32;
 const DEEP: u64 = 80;
 /// Levels below the base level to which L0 may go at once. A second one gains nothing in the lab.
 const LEVELS_SKIPPED: Level = 1;
+/// No job over so many memtables skips a level where many compactions are of use: what gathers over it finds its way
+/// locked, and what it holds could go down as several jobs.
+const SKIPS_MOST: u64 = 16;
 
 /// What is due in L0, the most worth first, ties in the order of depth.
 pub(crate) fn gathered(view: &View) -> Vec<Rc<Gathered>> {
@@ -126,6 +129,15 @@ fn is_cheaper_deeper(view: &View, base: Level, inputs: &[FileRef]) -> bool {
     u128::from(under) * u128::from(here) < u128::from(over) * u128::from(bytes(inputs))
 }
 
+/// True if a job with these inputs would keep other compactions from what they could do: there are at least two thirds as
+/// many of use as there are ranges of L0.
+fn is_too_long(view: &View, inputs: &[FileRef]) -> bool {
+    let ranges = view.version.buckets().map_or(1, |map| map.len()) as u64;
+    let useful = u64::from(view.load.useful);
+    let many = useful > 1 && 3 * useful >= 2 * ranges;
+    many && bytes(inputs) > view.options.memtable_bytes.saturating_mul(SKIPS_MOST)
+}
+
 /// The level to which these files of L0 go the cheapest, of those that are free. Adds the files whose locks it looks at.
 pub(crate) fn best_way(
     view: &View,
@@ -139,7 +151,7 @@ pub(crate) fn best_way(
     for to in base..=deepest.min(view.options.last_level()) {
         let inputs = close(view.version, files, Pos::base(to));
         looked_at.extend(inputs.iter().map(|f| f.id));
-        if !view.all_idle(&inputs) {
+        if !view.all_idle(&inputs) || to > base && is_too_long(view, &inputs) {
             break;
         }
         // Levels above the base level have no part of the way.
