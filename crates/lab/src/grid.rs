@@ -40,6 +40,8 @@ enum Size {
     Coarse,
     /// Other sizes of values and memtables, other keys and lengths: to judge what was chosen on the coarse grid
     HeldOut,
+    /// Lives of eight times the length, in which a tree comes to its own size: few cells; minutes
+    Long,
     /// Every cell; hours
     Full,
 }
@@ -52,10 +54,10 @@ pub(crate) struct GridArgs {
     grid: Option<Size>,
     /// Static policies to be beaten: POLICY with L1 at 1, 4 and 8 times four memtables, POLICY:N with
     /// L1 at N times them [default: hybrid,df-leveled:1,tiered coarse, which have the best of all four
-    /// within 3% in nearly every cell; hybrid,df-leveled,bucket,tiered full]; none: no report, for --csv
+    /// within 3% in nearly every cell; hybrid:1,bucket:1,tiered long; hybrid,df-leveled,bucket,tiered full]; none: no report, for --csv
     #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = "Grid")]
     opponents: Vec<String>,
-    /// Memtables that a life writes [default: 120 coarse, 150 held-out, 300 full]
+    /// Memtables that a life writes [default: 120 coarse, 150 held-out, 300 full, 960 long]
     #[arg(long, help_heading = "Grid")]
     flushes: Option<u64>,
     /// Processors of the modelled machines
@@ -183,6 +185,7 @@ pub(crate) fn run(args: &GridArgs, chosen: &[PolicyKind], csv: Option<&Path>) ->
         None | Some(Size::Coarse) => (cells::coarse(), 120),
         Some(Size::HeldOut) => (cells::held_out(), 150),
         Some(Size::Full) => (cells::full(), 300),
+        Some(Size::Long) => (cells::long(), 960),
     };
     let flushes = args.flushes.unwrap_or(flushes);
     let cells: Vec<Cell> = cells.into_iter().step_by(args.every.max(1)).collect();
@@ -235,6 +238,7 @@ fn with_name(path: &Path, name: &str) -> PathBuf {
 fn opponents(args: &GridArgs) -> Result<Vec<Contestant>> {
     let usual = match args.grid {
         Some(Size::Full) => "hybrid,df-leveled,bucket,tiered",
+        Some(Size::Long) => "hybrid:1,bucket:1,tiered",
         _ => "hybrid,df-leveled:1,tiered",
     };
     let list: Vec<&str> = match args.opponents.as_slice() {

@@ -1,6 +1,6 @@
 //! The grid's own arithmetic, and a few cells lived through.
 
-use super::cells::{coarse, full, held_out};
+use super::cells::{coarse, full, held_out, long};
 use super::*;
 
 fn contestants() -> Vec<Contestant> {
@@ -27,6 +27,7 @@ fn the_coarse_grid_is_a_sample_of_the_full_one_and_has_each_value_of_each_axis()
     assert!(some.len() <= 300, "{} cells", some.len());
     assert_eq!(all.len(), 6 * 5 * 3 * 4 * 6 * 3);
     assert!(some.iter().all(|c| all.contains(c)));
+    assert_eq!(long().len(), 40);
     let of = |axis: fn(&Cell) -> usize| {
         let values =
             |cells: &[Cell]| cells.iter().map(axis).collect::<std::collections::BTreeSet<_>>();
