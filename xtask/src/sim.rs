@@ -8,7 +8,7 @@ use crate::{repo, zoo};
 /// Seeds that are always the same: together they reach every state that the tests are about.
 const KNOWN: [&str; 7] = ["--seed", "1", "--runs", "120", "--variants", "1", "--must-reach"];
 /// Images that are opened and checked on seeds of the commit's own: so many, twice.
-const RECOVERIES: &str = "100000";
+const RECOVERIES: &str = "60000";
 /// From the commit's own seeds to those of the second half, which runs at the same time.
 const HALF: u64 = 1_000_000_000;
 /// Simulations at once: each has one thread at work at a time.
