@@ -192,9 +192,20 @@ impl Meter {
     /// The load, as planners see it.
     pub(crate) fn load(&self, slots: usize, held: bool, now: u64) -> Load {
         let written = self.is_written(held, now);
+        let price = if written { self.price(slots) } else { 0 };
+        Load { price, useful: self.useful(slots) as u32, written }
+    }
+
+    /// What a byte costs while writers write. Where fewer compactions are of use than there are slots, something else is
+    /// the limit, and a job that is begun takes from those at work: the price follows how busy they are. Where all slots
+    /// are of use a job takes from none, and an idle slot is lost: the price falls by the power of two and a half.
+    fn price(&self, slots: usize) -> u32 {
         let full = u64::from(Load::FULL_PRICE);
-        let price = if written { full * self.busy / 1000 } else { 0 };
-        Load { price: price as u32, useful: self.useful(slots) as u32, written }
+        let price = match slots > 1 && self.useful(slots) == slots {
+            true => full * self.busy * self.busy * (1000 * self.busy).isqrt() / 1_000_000_000,
+            false => full * self.busy / 1000,
+        };
+        price as u32
     }
 }
 
@@ -316,6 +327,23 @@ mod tests {
         }
         assert!(rested.fill * BUSY_FILLS < RESTS_MOST * 2, "an hour's rest is forgotten");
         assert_eq!(price_after_rest(10 * MS), 0);
+    }
+
+    #[test]
+    fn idle_slots_cost_more_where_all_of_them_are_of_use() {
+        let half_busy = |useful: usize| {
+            let mut meter = Meter { useful, ..Meter::default() };
+            meter.frozen(0);
+            (0..400).for_each(|n| meter.pass(n % 2 * useful, n as u64 * 200 * MS));
+            meter.load(4, true, meter.at).price
+        };
+        let about = |part: f64| (0.9 * part * 700.0) as u32..=(1.1 * part * 700.0) as u32;
+        assert!(about(0.5).contains(&half_busy(2)), "{}", half_busy(2));
+        assert!(about(0.177).contains(&half_busy(4)), "{}", half_busy(4));
+        let mut busy = Meter { useful: 4, ..Meter::default() };
+        busy.frozen(0);
+        (0..400).for_each(|n| busy.pass(4, n * 200 * MS));
+        assert_eq!(busy.load(4, true, busy.at).price, Load::FULL_PRICE);
     }
 
     #[test]
