@@ -85,10 +85,10 @@ const WORST_REGRET: &str = "0.72";
 /// The same in all cells but a twentieth.
 const MOST_REGRET: &str = "0.93";
 
-/// The same of the policies that leave one run on each level, in lives long enough for a tree to come to its own size.
+/// What the default policy does of what the better of `hybrid` and `bucket` does, in the worst of four long lives.
 const LONG_REGRET: &str = "0.95";
 
-/// No machine and load of the lab's coarse grid is worse for the default than it was, nor some of those with long lives.
+/// No machine and load of the lab's coarse grid is worse for the default than it was, nor any of four long lives.
 fn grid() -> Result<()> {
     let lab = ["run", "-q", "--release", "-p", "lithify-lab", "--locked", "--", "--grid"];
     let coarse = ["--hold", WORST_REGRET, "--hold-most", MOST_REGRET];

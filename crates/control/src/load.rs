@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_slots_cost_more_where_all_of_them_are_of_use() {
+    fn the_price_falls_sooner_where_all_slots_are_of_use() {
         let half_busy = |useful: usize| {
             let mut meter = Meter { useful, ..Meter::default() };
             meter.frozen(0);

@@ -25,7 +25,7 @@ pub(super) const PROCESSORS: [(&str, f64, f64, f64); 4] = [
     ("zstd", 2.4, 3.6, 0.545),
     ("deep", 5.0, 0.0, 1.0),
 ];
-/// Of these, those that every load is lived through with.
+/// How many of these, from the first on, are in the other grids.
 const COMMON: usize = 3;
 /// Bytes of values, and those of cells that are held out.
 const VALUES: [[u64; 4]; 2] = [[32, 256, 1024, 16 << 10], [64, 128, 600, 4 << 10]];

@@ -241,11 +241,9 @@ fn share(map: &BucketMap, i: usize, parts: u64) -> u64 {
 /// 1 where no more compactions are of use than any map of `adaptive` may have buckets.
 fn parts_for_slots(map: &BucketMap, i: usize, options: &PlanOptions) -> u64 {
     let limit = bucket_limit(options);
-    let few = options.policy == PolicyKind::Adaptive
-        && limit > BUCKETS_ADAPTIVE
-        && (map.len() as u64) < limit;
+    let many = options.policy == PolicyKind::Adaptive && limit > BUCKETS_ADAPTIVE;
     match share(map, i, limit) {
-        part if few && part > WIDE => part.div_ceil(1000),
+        part if many && part > WIDE => part.div_ceil(1000),
         _ => 1,
     }
 }
