@@ -26,7 +26,7 @@ use crate::jobs::{Gone, Jobs};
 use crate::life::{Life, Settled};
 use crate::memory::Memory;
 use crate::options::Options;
-use crate::relief::is_deep;
+use crate::relief::{Run, is_deep};
 use crate::requests::{Manuals, Outsiders, closing};
 use crate::resources::Resources;
 use crate::retry::{PATIENCE, Retry};
@@ -114,10 +114,6 @@ impl Core {
             Event::Moved { bytes } => {
                 self.resources.meter.moved(bytes, self.options.compaction_slots);
                 self.resources.reliefs.moved(bytes, self.jobs.in_flight(), now);
-                return out;
-            }
-            Event::Filled { mem, written } => {
-                self.memory.filled(mem, written, now);
                 return out;
             }
             Event::Closing => self.close(&mut out),
@@ -334,30 +330,28 @@ impl Core {
         out.extend(self.jobs.running_ids().map(|job| Command::Abort { job }));
     }
 
-    /// The rate at which neither memtables nor level 0 reach their stop before there is room again, and
-    /// which of them it is for.
-    fn sustained(&mut self, stall: &Stall) -> Option<(u64, Cause)> {
+    /// The rate at which level 0 does not reach its stop before it is shorter, and which stop that is. A full memtable
+    /// becomes such a `run`.
+    fn sustained(&mut self, stall: &Stall, run: Run) -> Option<(u64, Cause)> {
         let plan = &self.options.plan;
-        let run = self.throttle.run(plan.memtable_bytes);
-        let each = run.map_or(plan.memtable_bytes, |run| run.written);
-        let memory = self.memory.rate(plan.max_memtables, each);
-        let memory = memory.map(|rate| (rate, Cause::MemtableLimit));
         let goes_down = !plan.disable_auto && plan.policy != PolicyKind::Fifo;
-        let deep = goes_down && is_deep(stall.l0_depth, plan);
-        let level_0 = run.filter(|_| deep).and_then(|run| {
-            let (coming, flights) = (self.memory.len() as u32 + 1, self.jobs.in_flight());
-            let tree = (self.installs, &self.version);
-            self.resources.reliefs.rate(tree, flights, plan, (coming, run))
-        });
-        memory.into_iter().chain(level_0).min()
+        if !goes_down || !is_deep(stall.l0_depth, plan) {
+            return None;
+        }
+        let (coming, flights) = (self.memory.len() as u32 + 1, self.jobs.in_flight());
+        let tree = (self.installs, &self.version);
+        self.resources.reliefs.rate(tree, flights, plan, (coming, run))
     }
 
     fn judge_writes(&mut self, out: &mut Vec<Command>) {
         let mem = self.memory.state();
         let flights = self.jobs.in_flight();
         let stall = stall_while(&self.version, flights, &mem, &self.options.plan);
-        let sustained = self.sustained(&stall);
-        let mut pressure = self.throttle.judge(&stall, &self.options.plan, sustained);
+        let run = self.throttle.run(self.options.plan.memtable_bytes);
+        let sustained = run.and_then(|run| self.sustained(&stall, run));
+        let plan = &self.options.plan;
+        let memory = self.memory.room(plan.max_memtables, run.map(|run| run.written));
+        let mut pressure = self.throttle.judge(&stall, plan, sustained, memory);
         if pressure.stop.is_none() && self.is_short() {
             pressure = Pressure { stop: Some(Cause::DiskSpace), ..Pressure::default() };
         }

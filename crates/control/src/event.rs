@@ -122,15 +122,6 @@ pub enum Event {
         /// Bytes.
         bytes: u64,
     },
-    /// So many bytes of writes have gone to the active memtable, as writers count them: what is left of its room. Told before
-    /// a tick, which acts on it. It is ignored once that memtable is frozen: so its number is read before its bytes, which a freeze
-    /// begins anew.
-    Filled {
-        /// Its number.
-        mem: MemId,
-        /// Bytes since it became active.
-        written: u64,
-    },
     /// Time passed.
     Tick,
     /// The database is closing: nothing new is started.

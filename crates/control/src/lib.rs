@@ -37,4 +37,4 @@ pub use buckets::{Cutting, Flow};
 pub use command::{Command, NewEdit};
 pub use event::{Event, MemId, Outside};
 pub use options::Options;
-pub use throttle::Pressure;
+pub use throttle::{Pressure, Room};

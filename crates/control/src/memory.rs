@@ -8,6 +8,7 @@ use lithify_base::zoo::{self, Bug};
 use lithify_plan::MemState;
 
 use crate::event::MemId;
+use crate::throttle::Room;
 
 #[derive(Clone, Debug)]
 struct Frozen {
@@ -26,8 +27,6 @@ struct Frozen {
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     frozen: VecDeque<Frozen>,
-    /// Bytes of writes in the active memtable, and when it was looked at last.
-    filled: (u64, u64),
     next_stratum: u32,
     /// How long a flush takes, of late; 0 before the first.
     took: u64,
@@ -37,27 +36,14 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new(next_stratum: u32) -> Memory {
-        Memory { frozen: VecDeque::new(), filled: (0, 0), next_stratum, took: 0, spread: 0 }
+        Memory { frozen: VecDeque::new(), next_stratum, took: 0, spread: 0 }
     }
-    pub(crate) fn freeze(
-        &mut self,
-        mem: MemId,
-        (bytes, written): (u64, u64),
-        log_number: u64,
-        at: u64,
-    ) {
+    pub(crate) fn freeze(&mut self, mem: MemId, (bytes, written): (u64, u64), log_number: u64) {
         assert!(self.frozen.back().is_none_or(|f| f.mem < mem), "memtables freeze in order");
         let stratum = self.reserve_stratum();
         let (job, not_before) = (None, 0);
         let frozen = Frozen { mem, bytes, written, stratum, log_number, job, not_before };
         self.frozen.push_back(frozen);
-        self.filled = (0, at);
-    }
-    /// So many bytes of writes are in this memtable, unless it was frozen since it was looked at.
-    pub(crate) fn filled(&mut self, mem: MemId, written: u64, now: u64) {
-        if self.frozen.back().is_none_or(|newest| newest.mem < mem) {
-            self.filled = (written, now);
-        }
     }
     pub(crate) fn len(&self) -> usize {
         self.frozen.len()
@@ -117,21 +103,16 @@ impl Memory {
         (oldest.bytes, oldest.written)
     }
 
-    /// The most bytes per second of writes with which memtables, at most `most`, each full after so many
-    /// bytes of `writes`, last until the oldest is flushed, if that takes longer than of late by as much as is usual;
-    /// `None` while none is being flushed. A flush that takes longer still may take as long again as it has taken: writers that
-    /// would be stopped in the end slow down as their room goes, and none waits for the end in one piece.
-    pub(crate) fn rate(&self, most: u32, writes: u64) -> Option<u64> {
+    /// What is left of memtables, at most `most`, until the oldest is flushed, where that may take longer than
+    /// of late by as much as is usual; `None` while none is being flushed. Each of them is full after so many bytes of
+    /// `writes`: as many as the oldest one holds, if that is not known.
+    pub(crate) fn room(&self, most: u32, writes: Option<u64>) -> Option<Room> {
         let oldest = self.frozen.front()?;
-        let (_, began) = oldest.job.filter(|_| self.took > 0)?;
-        let (written, at) = self.filled;
-        let expected = (began + self.took + self.spread).saturating_sub(at);
-        let left = if expected > 0 { expected } else { at - began };
-        let left = left.max(self.took / 16).max(1);
+        let (_, began) = oldest.job?;
         let free = u64::from(most).saturating_sub(self.frozen.len() as u64);
-        let room = free.saturating_mul(writes).saturating_sub(written);
-        let rate = u128::from(room) * 1_000_000_000 / u128::from(left);
-        Some(u64::try_from(rate).unwrap_or(u64::MAX))
+        let each = writes.unwrap_or(oldest.written);
+        let until = began + self.took + self.spread;
+        Some(Room { bytes: free.saturating_mul(each), began, until, least: 0 })
     }
     fn of(&mut self, mem: MemId) -> &mut Frozen {
         let at = self.frozen.iter().position(|f| f.mem == mem);

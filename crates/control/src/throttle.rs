@@ -1,8 +1,9 @@
-//! How fast writers may go. Two rates are known, and the lower one holds:
+//! How fast writers may go. Three rates are known, and the lowest one holds:
 //!
-//! - the rate that flushes and compactions sustain: the room that is left before a stop, over the time
-//!   until there is room again (`relief` for level 0, `memory` for memtables). It holds at all times, and
-//!   only writers that would use up the room sooner notice it;
+//! - what is left of the memtables, over the time until the oldest of them is flushed ([`Room`]). It is worked out anew
+//!   for each write, and only writers that would use up the room sooner notice it;
+//! - the rate that compactions sustain: the room in level 0 before a stop, over the time until level 0 is
+//!   shorter (`relief`);
 //! - where the verdict on writes is "slow down" (a pure function of the tree and the memtables,
 //!   `plan::stall`), one that falls smoothly with that room, whatever is at work:
 //!
@@ -39,20 +40,58 @@ pub struct Pressure {
     pub stop: Option<Cause>,
     /// Writes are slowed to this many bytes per second for this cause.
     pub delay: Option<(u64, Cause)>,
-    /// Writes go no faster than this many bytes per second, without a delay: it is what flushes and
-    /// compactions sustain. Faster writers would come to a stop for this cause.
+    /// Writes go no faster than this many bytes per second, without a delay: it is what compactions
+    /// sustain. Faster writers would come to a stop for this cause.
     pub pace: Option<(u64, Cause)>,
+    /// While a memtable is flushed: what writes have until it is.
+    pub memory: Option<Room>,
+}
+
+/// What is left of the memtables until the oldest is flushed. Instants are in nanoseconds, as for
+/// [`Core::on`](crate::Core::on).
+///
+/// ```text
+///   64 MiB are left, and a flush that began just now takes 100 ms: 640 MiB/s
+///   its end is 20 ms away and 10 MiB are left:                     10 / (80 - 50) ms = 333 MiB/s
+///   it has not ended after 150 ms, and 5 MiB are left:             5 / (150 - 50) ms = 50 MiB/s
+/// ```
+///
+/// So writers slow down as the room goes, and none waits for the end of a flush in one piece, however long it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes of writes from the moment when the active memtable was empty until all memtables are full.
+    pub bytes: u64,
+    /// When the flush of the oldest memtable began.
+    pub began: u64,
+    /// When that flush should have ended; the same instant as `began` before there was any flush to judge by.
+    pub until: u64,
+    /// Writers may always go as fast as this, bytes per second.
+    pub least: u64,
+}
+
+impl Room {
+    /// The bytes per second with which the room lasts, once `passed` bytes of writes are in the active memtable.
+    /// A flush is taken to need as long again as since the middle of the time it should take, if that is
+    /// longer than until its expected end.
+    pub fn rate(&self, passed: u64, now: u64) -> u64 {
+        let middle = self.began + self.until.saturating_sub(self.began) / 2;
+        let lasts = self.until.saturating_sub(now).max(now.saturating_sub(middle)).max(1);
+        let left = self.bytes.saturating_sub(passed);
+        (left.saturating_mul(1_000_000_000) / lasts).max(self.least)
+    }
 }
 
 impl Pressure {
-    /// The cause of whichever stall is on. A pace is none.
+    /// The cause of whichever stall is on. A pace is none, nor is memory that has to last.
     pub fn cause(&self) -> Option<Cause> {
         self.stop.or(self.delay.map(|d| d.1))
     }
 
-    /// The rate of writes, bytes per second, and what it is for; `None` if they are free or stopped.
-    pub fn rate(&self) -> Option<(u64, Cause)> {
-        self.delay.or(self.pace)
+    /// The rate of writes at `now` in nanoseconds, once `passed` bytes of them are in the active memtable: bytes per second, and
+    /// what it is for; `None` if they are free or stopped.
+    pub fn rate(&self, passed: u64, now: u64) -> Option<(u64, Cause)> {
+        let memory = self.memory.map(|room| (room.rate(passed, now), Cause::MemtableLimit));
+        [self.delay, self.pace, memory].into_iter().flatten().min()
     }
 }
 
@@ -121,19 +160,22 @@ impl Throttle {
     }
 
     /// The pressure for `stall`, where `sustained` is the rate at which what it names stays below its
-    /// stop, if that is known. Called when the tree or the memtables changed.
+    /// stop, if that is known, and `memory` what is left of memtables while one is flushed. Called when the tree
+    /// or the memtables changed.
     pub(crate) fn judge(
         &self,
         stall: &Stall,
         options: &PlanOptions,
         sustained: Option<(u64, Cause)>,
+        memory: Option<Room>,
     ) -> Pressure {
+        let memory = memory.map(|room| Room { least: self.least_rate, ..room });
         let at_least = |(rate, cause): (u64, Cause)| (rate.max(self.least_rate), cause);
         match (stall.verdict, stall.cause) {
             (Verdict::None, _) | (_, None) => {
                 // Writers that of themselves are half as fast at most are left alone.
                 let binds = sustained.filter(|(rate, _)| rate / 2 < self.pace);
-                Pressure { pace: binds.map(at_least), ..Pressure::default() }
+                Pressure { pace: binds.map(at_least), memory, ..Pressure::default() }
             }
             (Verdict::Stop, Some(cause)) => Pressure { stop: Some(cause), ..Pressure::default() },
             (Verdict::Delay, Some(cause)) => {
@@ -143,7 +185,8 @@ impl Throttle {
                 let share = u128::from(pace) * left / of * (2 * of - left) / of;
                 let share = u64::try_from(share).unwrap_or(MAX_PACE);
                 let rate = sustained.map_or(share, |(rate, _)| rate.min(share));
-                Pressure { delay: Some(at_least((rate, cause))), ..Pressure::default() }
+                let delay = Some(at_least((rate, cause)));
+                Pressure { delay, memory, ..Pressure::default() }
             }
         }
     }
@@ -168,6 +211,8 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
+    const MS: u64 = 1_000_000;
+    const ROOM: Room = Room { bytes: 64 * MIB, began: 5 * MS, until: 105 * MS, least: 0 };
 
     fn run(memory: u64) -> Run {
         Run { memory, written: memory, table: memory }
@@ -184,7 +229,7 @@ mod tests {
     fn rate(t: &Throttle, l0_depth: u32) -> Option<u64> {
         let stall =
             Stall { verdict: Verdict::Delay, cause: Some(Cause::L0Files), l0_depth, debt: 0 };
-        t.judge(&stall, &PlanOptions::default(), None).delay.map(|d| d.0 / MIB)
+        t.judge(&stall, &PlanOptions::default(), None, None).delay.map(|d| d.0 / MIB)
     }
 
     #[test]
@@ -221,25 +266,65 @@ mod tests {
         let stop =
             Stall { verdict: Verdict::Stop, cause: Some(Cause::L0Files), ..Stall::default() };
         let stopped = Pressure { stop: Some(Cause::L0Files), ..Pressure::default() };
-        assert_eq!(t.judge(&stop, &o, None), stopped);
-        assert_eq!(t.judge(&Stall::default(), &o, None), Pressure::default());
+        assert_eq!(t.judge(&stop, &o, None, Some(ROOM)), stopped);
+        assert_eq!(t.judge(&Stall::default(), &o, None, None), Pressure::default());
+    }
+
+    #[test]
+    fn memory_lasts_until_the_flush_ends_and_longer() {
+        let rate = |passed: u64, at: u64| ROOM.rate(passed * MIB, (5 + at) * MS) / MIB;
+        assert_eq!(rate(0, 0), 640);
+        assert_eq!(rate(54, 80), 333, "as long again as since the middle, as that is longer");
+        assert_eq!(rate(59, 150), 50, "it should have ended");
+        assert_eq!(rate(64, 80), 0);
+        assert_eq!(rate(70, 80), 0, "more than there was room for");
+        let slow = Room { least: MIB, ..ROOM };
+        assert_eq!(slow.rate(64 * MIB, 9 * MS), MIB, "the least rate");
+    }
+
+    #[test]
+    fn a_first_flush_is_taken_to_last_as_long_again() {
+        let first = Room { until: ROOM.began, ..ROOM };
+        let rate = |passed: u64, at: u64| first.rate(passed * MIB, (5 + at) * MS) / MIB;
+        assert_eq!(rate(32, 10), 3200);
+        assert_eq!(rate(32, 100), 320);
+        assert!(first.rate(0, 5 * MS) > 1 << 50, "it has only begun");
+    }
+
+    #[test]
+    fn the_lowest_of_the_rates_holds() {
+        let pressure = |pace: u64| {
+            let pace = Some((pace * MIB, Cause::L0Files));
+            Pressure { pace, memory: Some(ROOM), ..Pressure::default() }
+        };
+        assert_eq!(pressure(600).rate(0, 5 * MS), Some((600 * MIB, Cause::L0Files)));
+        assert_eq!(pressure(700).rate(0, 5 * MS), Some((640 * MIB, Cause::MemtableLimit)));
+        assert_eq!(pressure(700).cause(), None, "no stall");
+        let t = paced(320);
+        let slow =
+            Stall { verdict: Verdict::Delay, cause: Some(Cause::L0Files), l0_depth: 24, debt: 0 };
+        let told = t.judge(&slow, &PlanOptions::default(), None, Some(ROOM));
+        assert_eq!(told.rate(0, 5 * MS), Some((300 * MIB, Cause::L0Files)));
+        assert_eq!(told.rate(54 * MIB, 105 * MS), Some((200 * MIB, Cause::MemtableLimit)));
+        assert_eq!(told.memory.map(|room| room.least), Some(MIB), "the least rate of all");
     }
 
     #[test]
     fn writers_are_held_to_what_is_sustained_and_slow_ones_left_alone() {
         let (t, o) = (paced(320), PlanOptions::default());
         let told = |rate: u64| {
-            let sustained = Some((rate * MIB, Cause::MemtableLimit));
-            t.judge(&Stall::default(), &o, sustained)
+            let sustained = Some((rate * MIB, Cause::L0Files));
+            t.judge(&Stall::default(), &o, sustained, None)
         };
         assert_eq!(told(640), Pressure::default(), "twice what writers do");
-        let pace = Some((600 * MIB, Cause::MemtableLimit));
+        let pace = Some((600 * MIB, Cause::L0Files));
         assert_eq!(told(600), Pressure { pace, ..Pressure::default() });
         assert_eq!(told(600).cause(), None, "no stall");
-        assert_eq!(told(0).rate(), Some((MIB, Cause::MemtableLimit)), "the least rate");
+        assert_eq!(told(0).rate(0, 0), Some((MIB, Cause::L0Files)), "the least rate");
         let slow =
             Stall { verdict: Verdict::Delay, cause: Some(Cause::L0Files), l0_depth: 24, debt: 0 };
-        let rate = |sustained| t.judge(&slow, &o, Some((sustained * MIB, Cause::L0Files))).delay;
+        let rate =
+            |sustained| t.judge(&slow, &o, Some((sustained * MIB, Cause::L0Files)), None).delay;
         assert_eq!(rate(50), Some((50 * MIB, Cause::L0Files)));
         assert_eq!(rate(900), Some((300 * MIB, Cause::L0Files)), "room alone says 300");
     }

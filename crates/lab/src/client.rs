@@ -141,18 +141,19 @@ pub(crate) enum Verdict {
 pub(crate) struct Gate {
     pressure: Pressure,
     next_pass: u64,
+    rate: u64,
 }
 
 impl Gate {
-    /// The core's new verdict.
-    pub(crate) fn press(&mut self, pressure: Pressure, now: u64) {
+    /// The core's new verdict, with so many bytes of writes in the active memtable.
+    pub(crate) fn press(&mut self, pressure: Pressure, passed: u64, now: u64) {
         let owed = self.next_pass.saturating_sub(now) as f64;
-        self.next_pass = match (self.pressure.rate(), pressure.rate()) {
-            (Some((old, _)), Some((new, _))) => {
-                now + (owed * (old as f64 / new.max(1) as f64).min(1.0)) as u64
-            }
-            _ => 0,
+        let (old, new) = (self.rate, pressure.rate(passed, now).map_or(0, |r| r.0));
+        self.next_pass = match old > 0 && new > 0 {
+            true => now + (owed * (old as f64 / new as f64).min(1.0)) as u64,
+            false => 0,
         };
+        self.rate = new;
         self.pressure = pressure;
     }
 
@@ -160,11 +161,13 @@ impl Gate {
         self.pressure.stop.is_some()
     }
 
-    pub(crate) fn pass(&mut self, bytes: f64, now: u64) -> Verdict {
+    /// Lets `bytes` pass if they may, with `passed` before them in the active memtable.
+    pub(crate) fn pass(&mut self, bytes: f64, passed: u64, now: u64) -> Verdict {
         if let Some(cause) = self.pressure.stop {
             return Verdict::Wait(cause, None);
         }
-        let Some((rate, cause)) = self.pressure.rate() else { return Verdict::Pass };
+        let Some((rate, cause)) = self.pressure.rate(passed, now) else { return Verdict::Pass };
+        self.rate = rate;
         let pass = self.next_pass.max(now);
         if pass - now >= SHORTEST_DELAY {
             return Verdict::Wait(cause, Some(pass));
@@ -196,7 +199,7 @@ mod tests {
         gate.pressure.delay = Some((1_000_000, Cause::L0Files));
         let (mut now, mut passed) = (0, 0.0);
         while now < 1_000_000_000 {
-            match gate.pass(500.0, now) {
+            match gate.pass(500.0, 0, now) {
                 Verdict::Pass => passed += 500.0,
                 Verdict::Wait(_, until) => now = until.unwrap(),
             }

@@ -393,7 +393,6 @@ impl World<'_> {
             Happening::Tick => {
                 let bytes = std::mem::take(&mut self.untold);
                 self.tell(Event::Moved { bytes });
-                self.tell(Event::Filled { mem: MemId(self.mem_id), written: self.mem_written() });
                 self.tell(Event::Tick);
                 self.queue_at(self.now + TICK, Happening::Tick);
             }
@@ -461,7 +460,7 @@ impl World<'_> {
             }
             Command::Stall(pressure) => {
                 self.note(|| format!("writes: {pressure:?}"));
-                self.gate.press(pressure, self.now);
+                self.gate.press(pressure, self.mem_written(), self.now);
                 if matches!(self.client, ClientState::Waiting { .. }) {
                     self.client_wakes();
                 }

@@ -262,6 +262,8 @@ pub struct Moment {
 pub struct GateReport {
     /// The verdict on writes.
     pub pressure: Pressure,
+    /// Bytes of writes that have gone to the active memtable.
+    pub passed: u64,
     /// What writes fail with.
     pub refused: Option<Error>,
     /// Why flushes fail.
@@ -290,7 +292,7 @@ impl Moment {
         let blocked = outlook.blocked();
         let writes = match (live, refusal.or_else(|| gate.refused.map(|e| e.to_string()))) {
             (true, Some(why)) => Writes::Refused { why },
-            (true, None) => under(&gate.pressure),
+            (true, None) => under(&gate.pressure, gate.pressure.rate(gate.passed, now.0)),
             (false, _) => would_be(&outlook),
         };
         let stalled = matches!(writes, Writes::Slowed { .. } | Writes::Stopped { .. });
@@ -419,11 +421,11 @@ fn ends(range: &KeyRange) -> (Vec<u8>, Vec<u8>) {
     (range.lo.to_vec(), range.hi.key.to_vec())
 }
 
-fn under(pressure: &Pressure) -> Writes {
-    match (pressure.stop, pressure.delay, pressure.pace) {
+fn under(pressure: &Pressure, rate: Option<(u64, Cause)>) -> Writes {
+    match (pressure.stop, pressure.delay, rate) {
         (Some(cause), _, _) => Writes::Stopped { cause: cause.name() },
-        (None, Some((rate, cause)), _) => {
-            Writes::Slowed { cause: cause.name(), bytes_per_second: Some(rate) }
+        (None, Some((_, cause)), rate) => {
+            Writes::Slowed { cause: cause.name(), bytes_per_second: rate.map(|(rate, _)| rate) }
         }
         (None, None, Some((bytes_per_second, _))) => Writes::Paced { bytes_per_second },
         (None, None, None) => Writes::Free,

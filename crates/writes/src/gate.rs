@@ -66,6 +66,8 @@ struct State {
     since: Mono,
     /// When the next write may pass at the current rate.
     next_pass: Mono,
+    /// The rate at which the last write passed, or was told to wait; 0 if none was.
+    rate: u64,
 }
 
 impl Gate {
@@ -119,12 +121,12 @@ impl Gate {
         // What has passed is waited for at the rate of now, if that is faster: the rate may have been at its lowest for a moment. At a
         // slower rate the wait stays as long as it was.
         let owed = state.next_pass.since(now);
-        state.next_pass = match (state.pressure.rate(), pressure.rate()) {
-            (Some((old, _)), Some((new, _))) => {
-                now + owed.mul_f64((old as f64 / new.max(1) as f64).min(1.0))
-            }
-            _ => Mono::ZERO,
+        let (old, new) = (state.rate, pressure.rate(self.passed(), now.0).map_or(0, |r| r.0));
+        state.next_pass = match old > 0 && new > 0 {
+            true => now + owed.mul_f64((old as f64 / new as f64).min(1.0)),
+            false => Mono::ZERO,
         };
+        state.rate = new;
         state.pressure = pressure;
         self.changed(&mut state);
     }
@@ -271,11 +273,12 @@ impl Gate {
                 None => Ok(Some(Wait { cause, changed: state.changed.clone(), until: None })),
             };
         }
-        let Some((rate, cause)) = state.pressure.rate() else {
+        let now = now();
+        let Some((rate, cause)) = state.pressure.rate(self.passed(), now.0) else {
             self.count(bytes);
             return Ok(None);
         };
-        let now = now();
+        state.rate = rate;
         let pass = state.next_pass.max(now);
         if pass.since(now) < SHORTEST_DELAY {
             state.next_pass = pass + cost(bytes, rate);
@@ -302,8 +305,8 @@ impl Gate {
             return;
         }
         let mut state = self.state.lock();
-        if let Some((rate, _)) = state.pressure.rate() {
-            state.next_pass = state.next_pass + cost(bytes, rate);
+        if state.rate > 0 {
+            state.next_pass = state.next_pass + cost(bytes, state.rate);
         }
     }
 
@@ -312,6 +315,7 @@ impl Gate {
         let state = self.state.lock();
         GateReport {
             pressure: state.pressure.clone(),
+            passed: self.passed(),
             refused: state.refused.clone(),
             trouble: state.trouble.clone(),
             stuck: state.stuck.clone(),

@@ -37,7 +37,7 @@ fn manifest_room(files: usize) -> u64 {
 impl Core {
     /// A memtable is full: its size, and bytes of writes.
     pub(crate) fn took_frozen(&mut self, mem: MemId, sizes: (u64, u64), log_number: u64, now: u64) {
-        self.memory.freeze(mem, sizes, log_number, now);
+        self.memory.freeze(mem, sizes, log_number);
         self.resources.frozen_at = Some(now);
         self.resources.meter.frozen(now);
         self.reshape();

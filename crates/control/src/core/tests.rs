@@ -326,21 +326,26 @@ fn who_waits_for_a_commit_that_finds_no_space_is_told() {
 #[test]
 fn pressure_is_told_when_it_changes() {
     let mut w = World::new(0);
+    let told = |w: &mut World| {
+        w.take(|c| match c {
+            Command::Stall(p) => Some(p.clone()),
+            _ => None,
+        })
+    };
     w.freeze(1);
+    let slow = told(&mut w).unwrap();
+    assert!(slow.memory.is_some() && slow.cause().is_none(), "one memtable is left");
     w.freeze(2);
-    let stop = w.take(|c| match c {
-        Command::Stall(p) => Some(p.clone()),
-        _ => None,
-    });
-    assert_eq!(stop.unwrap().stop, Some(Cause::MemtableLimit));
+    assert_eq!(told(&mut w).unwrap().stop, Some(Cause::MemtableLimit));
     let (job, _, out) = w.flush_job().unwrap();
     w.built(job, out, "a", "z");
     w.on(Event::EditSynced);
-    let free = w.take(|c| match c {
-        Command::Stall(p) => Some(p.clone()),
-        _ => None,
-    });
-    assert_eq!(free, Some(Pressure::default()));
+    let again = told(&mut w).unwrap();
+    assert!(again.memory.is_some() && again.cause().is_none(), "the second is being flushed");
+    let (job, _, out) = w.flush_job().unwrap();
+    w.built(job, out, "a", "z");
+    w.on(Event::EditSynced);
+    assert_eq!(told(&mut w), Some(Pressure::default()));
 }
 
 #[test]

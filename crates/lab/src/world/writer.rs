@@ -27,12 +27,12 @@ impl World<'_> {
         if self.mem_is_full() {
             // It passed the gate before; the verdict on this very freeze may be to stop.
             self.freeze();
-            match self.gate.pass(0.0, self.now) {
+            match self.gate.pass(0.0, self.mem_written(), self.now) {
                 Verdict::Pass => {}
                 wait => return self.client_waits(wait),
             }
         }
-        match self.gate.pass(writes as f64 * self.setup.bytes.user, self.now) {
+        match self.gate.pass(writes as f64 * self.setup.bytes.user, self.mem_written(), self.now) {
             Verdict::Pass => {}
             wait => return self.client_waits(wait),
         }

@@ -418,8 +418,6 @@ impl Job for Upkeep {
             if bytes > 0 {
                 family.drive(Event::Moved { bytes });
             }
-            let mem = family.super_version().mems[0].id;
-            family.drive(Event::Filled { mem, written: family.family.gate.passed() });
             family.drive(Event::Tick);
         }
         self.look_at_disk_and_clock();

@@ -1,6 +1,7 @@
 //! Writers at the rate that flushes and compactions sustain.
 
 use super::*;
+use crate::Room;
 
 const MS: u64 = 1_000_000;
 const MIB: u64 = 1 << 20;
@@ -96,28 +97,27 @@ fn nothing_slows_writers_once_it_has_ended() {
 
 #[test]
 fn memtables_last_until_the_oldest_is_flushed() {
-    let (rate, cause) = while_one_is_flushed(MIB, [100; 5]);
-    assert!((10..=12).contains(&rate), "{rate} MiB/s, and one memtable is to last 90 ms");
-    assert_eq!(cause, Cause::MemtableLimit);
+    let room = while_one_is_flushed(MIB, [100; 5]);
+    assert_eq!(room.bytes, MIB, "one of three is empty");
+    assert_eq!((room.until - room.began) / MS, 100);
 }
 
 #[test]
-fn rates_are_in_bytes_as_writers_count_them() {
-    let (rate, cause) = while_one_is_flushed(MIB / 2, [100; 5]);
-    assert!((5..=6).contains(&rate), "{rate} MiB/s, and half a MiB fills a memtable");
-    assert_eq!(cause, Cause::MemtableLimit);
+fn room_is_in_bytes_as_writers_count_them() {
+    let room = while_one_is_flushed(MIB / 2, [100; 5]);
+    assert_eq!(room.bytes, MIB / 2, "half a MiB fills a memtable");
 }
 
 #[test]
 fn flushes_that_vary_leave_less_room() {
-    let (rate, cause) = while_one_is_flushed(MIB, [160, 40, 160, 40, 160]);
-    assert!((5..=7).contains(&rate), "{rate} MiB/s, for 115 ms alone it were 8");
-    assert_eq!(cause, Cause::MemtableLimit);
+    let room = while_one_is_flushed(MIB, [160, 40, 160, 40, 160]);
+    let lasts = (room.until - room.began) / MS;
+    assert!((150..200).contains(&lasts), "{lasts} ms, and the mean is 115");
 }
 
-/// The pace with three memtables of 1 MiB, each full after `written` bytes of writes: one is empty, one
+/// The room with three memtables of 1 MiB, each full after `written` bytes of writes: one is empty, one
 /// was just frozen, and one is flushed, which began 10 ms ago; flushes before `took` so many milliseconds.
-fn while_one_is_flushed(written: u64, took: [u64; 5]) -> (u64, Cause) {
+fn while_one_is_flushed(written: u64, took: [u64; 5]) -> Room {
     let frozen = |mem| Event::Frozen { mem: MemId(mem), bytes: MIB, written, log_number: mem + 1 };
     let mut w = World::new(0);
     w.core.options.plan.max_memtables = 3;
@@ -125,25 +125,28 @@ fn while_one_is_flushed(written: u64, took: [u64; 5]) -> (u64, Cause) {
     w.core.options.plan.memtable_bytes = MIB;
     for (mem, took) in (0..).zip(took) {
         w.on(frozen(mem));
+        let told = w.told().and_then(|told| told.memory).expect("one is flushed");
+        assert_eq!(told.until == told.began, mem == 0, "only the first one's time is unknown");
         let (job, _, out) = w.flush_job().unwrap();
         w.now += took * MS;
         w.built(job, out, "a", "z");
         w.commit().unwrap();
         w.on(Event::EditSynced);
+        assert_eq!(w.told(), Some(Pressure::default()), "none is flushed");
     }
-    w.told();
     w.on(frozen(5));
-    if took == [100; 5] {
-        assert_eq!(w.told(), None, "two memtables for 100 ms are more than writers ever filled");
-    }
+    assert_eq!(w.told().and_then(|told| told.memory).map(|room| room.bytes), Some(2 * written));
     w.after(10, frozen(6));
-    w.pace()
+    let told = w.told().expect("there is less room");
+    assert_eq!(told.cause(), None, "memory that has to last is no stall");
+    told.memory.expect("room")
 }
 
 /// Writers of 512 MiB a second fill a memtable of 64 MiB in 125 ms. Flushes take 100 ms, so that is enough, until one takes a second.
 #[test]
 fn writers_slow_down_while_a_flush_lasts_and_none_waits_for_its_end() {
     const FULL: u64 = 64 * MIB;
+    const OWN: u64 = 8 * FULL;
     let frozen =
         |mem| Event::Frozen { mem: MemId(mem), bytes: FULL, written: FULL, log_number: mem + 1 };
     let mut w = World::new(0);
@@ -161,24 +164,19 @@ fn writers_slow_down_while_a_flush_lasts_and_none_waits_for_its_end() {
     w.told();
     w.on(frozen(6));
     w.flush_job().unwrap();
-    let (mut rate, mut written, mut rates) = (8 * FULL, 0, Vec::new());
-    for _ in 0..100 {
-        written += rate / 100;
-        w.now += 10 * MS;
-        w.on(Event::Filled { mem: MemId(7), written });
-        // Looked at before it was frozen, told after.
-        w.on(Event::Filled { mem: MemId(6), written: FULL });
-        w.on(Event::Tick);
-        if let Some(told) = w.told() {
-            assert_eq!(told.cause(), None, "a pace is no stall");
-            rate = told.pace.map_or(8 * FULL, |(rate, _)| rate.min(8 * FULL));
-        }
-        rates.push(rate * 10 / FULL);
+    let told = w.told().expect("a memtable is flushed");
+    let (mut written, mut rates) = (0, Vec::new());
+    for _ in 0..1000 {
+        let (rate, _) = told.rate(written, w.now).unwrap();
+        rates.push(rate.min(OWN));
+        written += rate.min(OWN) / 1000;
+        w.now += MS;
     }
     assert!(written < FULL, "{written} bytes in a memtable of 64 MiB");
-    assert!(rates[4..].is_sorted_by(|one, next| one >= next), "{rates:?}");
-    assert_eq!(rates[8], 80, "as long as it may still end in time: {rates:?}");
-    assert!((15..25).contains(&rates[9]), "what is left is to last as long again: {rates:?}");
+    assert!(rates.is_sorted_by(|one, next| one >= next));
+    assert!(rates.is_sorted_by(|one, next| *next > *one / 2), "none is a jolt");
+    assert_eq!(rates[50], OWN, "as long as it may still end in time");
+    assert!(rates[300] >= 8 * MIB, "after three times as long writes of a KiB come 8 in a ms");
 }
 
 #[test]
