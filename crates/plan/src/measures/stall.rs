@@ -86,10 +86,14 @@ const L0_RUNS_MAX: usize = 2000;
 /// Buckets make many files of one run; this many files of L0 stop writes at any depth.
 const L0_FILES_MAX: usize = 20_000;
 
-/// True if L0 has half as many runs or files as it may: even what is not deep must go down.
-pub(crate) fn is_crowded(version: &Version) -> bool {
+/// True if L0 has half as many runs or files as it may, or three quarters of the bytes: even what is not deep must
+/// go down. Where memtables are small beside the base level it may have that many bytes and little depth, as keys
+/// that are written in their order have.
+pub(crate) fn is_crowded(version: &Version, options: &PlanOptions) -> bool {
     let l0 = version.level(0);
-    l0.runs().len() >= L0_RUNS_MAX / 2 || l0.file_count() >= L0_FILES_MAX / 2
+    l0.runs().len() >= L0_RUNS_MAX / 2
+        || l0.file_count() >= L0_FILES_MAX / 2
+        || version.bytes(0) >= l0_bytes_stop(options) / 4 * 3
 }
 
 /// The verdict for the next write.

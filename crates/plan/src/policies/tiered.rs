@@ -20,6 +20,7 @@ use lithify_base::{Level, Pos};
 use lithify_lsm::index::{self, Interval};
 use lithify_lsm::{FileRef, Run};
 
+use crate::measures::stall::is_crowded;
 use crate::nouns::guard::Guard;
 use crate::nouns::score::Score;
 use crate::nouns::spec::{Candidate, Kind, Prio, Reason};
@@ -59,7 +60,9 @@ impl Policy for Tiered {
 impl Tiered {
     /// The oldest idle runs over some key of `level` become a run of the next one.
     fn level_down(&self, view: &View, level: Level, offers: &mut Offers) -> ControlFlow<()> {
-        let trigger = view.options.tier_runs(level);
+        // Even what is not deep must go down once there are too many runs.
+        let crowded = level == 0 && is_crowded(view.version, view.options);
+        let trigger = if crowded { 1 } else { view.options.tier_runs(level) };
         for interval in due(view, level, trigger) {
             let runs = view.version.level(level).runs();
             let covering: Vec<&FileRef> = interval.covering(runs, view.order()).collect();

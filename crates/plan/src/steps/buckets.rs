@@ -91,7 +91,7 @@ fn least_depth(view: &View) -> u32 {
 
 /// L0 as a whole has too many files or bytes, however they are spread.
 pub(crate) fn must_drain(view: &View) -> bool {
-    stall::is_crowded(view.version)
+    stall::is_crowded(view.version, view.options)
         || view.idle_compensated(0) >= view.options.level_base_bytes.saturating_mul(2)
 }
 

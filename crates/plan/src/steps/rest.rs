@@ -27,7 +27,7 @@ const STAYS: u64 = 95;
 
 /// True while writers rest and level 0 is neither crowded nor in the way of room that must be freed.
 pub(crate) fn is_resting(view: &View) -> bool {
-    !view.load.written && !view.limits.short && !stall::is_crowded(view.version)
+    !view.load.written && !view.limits.short && !stall::is_crowded(view.version, view.options)
 }
 
 /// Files of one stretch that count as one run.

@@ -60,6 +60,39 @@ fn stall_deadlock() {
     }
 }
 
+/// Memtables are small beside the base level, and hardly overlap: level 0 is never deep, and its bytes stop writers, or the
+/// number of its runs.
+#[test]
+fn level_0_that_is_not_deep_stops_no_writer_for_good() {
+    for (policy, in_order) in PolicyKind::EVERY.into_iter().flat_map(|p| [(p, true), (p, false)]) {
+        let mut options = options(policy, false, CompactionPri::default());
+        options.level_base_bytes = 1 << 20;
+        (options.soft_debt, options.hard_debt) = (0, 0);
+        let mut life = Life::new(1, options);
+        let flush = |life: &mut Life, n: u16| {
+            let at = if in_order { n } else { life.random.u16(..2000) };
+            life.flush_over(30 * at, 30 * at + 29);
+        };
+        // Only runs in order come to be so many without being deep.
+        let many = if policy.is_tiered() && in_order { 1985 } else { 0 };
+        (0..many).for_each(|n| flush(&mut life, n));
+        let steps = if many > 0 { 30 } else { 200 };
+        for n in many..many + steps {
+            life.start_jobs(2);
+            if !life.flight.is_empty() {
+                let at = life.random.usize(..life.flight.len());
+                life.finish(at);
+            }
+            let mem = MemState::default();
+            if stall(&life.version, &mem, &life.options).verdict != Verdict::Stop {
+                flush(&mut life, n);
+            }
+        }
+        let flushes = life.stratum - u32::from(many);
+        assert!(flushes > u32::from(steps) / 2, "{} took {flushes}", policy.name());
+    }
+}
+
 /// Writers never pause, for ten times as long: the levels below must get their turns, so their
 /// debt in the last tenth of the life is hardly larger than it ever was in the first six.
 #[test]
