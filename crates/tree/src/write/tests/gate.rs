@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lithify_control::Pressure;
+use lithify_control::{Pressure, Room};
 use lithify_env::Mono;
 use lithify_plan::Cause;
 use lithify_reports::events::Events;
@@ -57,4 +57,35 @@ fn what_passes_is_counted_in_free_flow_and_at_a_rate() {
     gate.charge(100);
     assert_eq!(gate.take_passed(), 111 + MIB);
     assert_eq!(gate.take_passed(), 0);
+}
+
+#[test]
+fn what_is_left_of_memtables_lasts_however_long_a_flush_takes() {
+    const FLUSH: u64 = 100;
+    let (gate, start) = (Gate::new(None), Mono(5));
+    let until = (start + FLUSH as u32 * MS).0;
+    let memory = Some(Room { bytes: 4 * MIB, began: start.0, until, least: MIB });
+    gate.press(Pressure { memory, ..Pressure::default() }, start, &Events::new(false));
+    // Writes of a KiB, one after the other, of a writer that does a GiB each second.
+    let (mut now, mut longest, mut after) = (start, Duration::ZERO, Vec::new());
+    for tenth in 1..=3 * FLUSH / 10 {
+        while now < start + tenth as u32 * 10 * MS {
+            match gate.ask(1024, || now).unwrap() {
+                None => now = now + Duration::from_micros(1),
+                Some(wait) => {
+                    assert_eq!(wait.cause, Cause::MemtableLimit);
+                    let until = wait.until.expect("no stop");
+                    longest = longest.max(until.since(now));
+                    now = until;
+                }
+            }
+        }
+        after.push(gate.passed() * 100 / (4 * MIB));
+    }
+    assert!(longest < 5 * MS, "{longest:?}");
+    let [half, due, late] = [4, 9, 29].map(|at| after[at]);
+    assert!((45..=55).contains(&half) && (85..=92).contains(&due), "percent: {after:?}");
+    assert!((95..100).contains(&late), "percent: {after:?}");
+    press(&gate, None, now);
+    assert!(gate.is_free());
 }
