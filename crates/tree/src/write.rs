@@ -41,7 +41,7 @@ use lithify_reports::reentry::At;
 use lithify_views::look::ranges::check_order;
 use lithify_views::names::DEFAULT_CF;
 use lithify_writes::errors;
-use lithify_writes::gate::{Wait, stalled};
+use lithify_writes::gate::{Gate, Wait, stalled};
 use lithify_writes::loan::Loan;
 use lithify_writes::own::{insert_all, measure, prefetch};
 use lithify_writes::turn::{Outcome, Waiter};
@@ -56,12 +56,25 @@ fn always() -> (impl FnOnce() -> Result<()>, impl FnOnce()) {
 const GROUP_BYTES_KEPT: usize = 4 << 20;
 
 impl Log {
-    /// Whether writes to all families that `batch` names flow freely.
-    fn flows(&self, batch: &BatchBuilder) -> bool {
-        let free = |cf| self.at(cf).is_some_and(|at| self.families[at].family.gate.is_free());
+    /// Whether the gates of all families that `batch` is about are as `is` says.
+    fn all_gates(&self, batch: &BatchBuilder, is: impl Fn(&Gate) -> bool) -> bool {
+        let of = |cf| self.at(cf).is_some_and(|at| is(&self.families[at].family.gate));
         match batch.names_families() {
-            true => batch.view().iter().all(|op| free(op.cf)),
-            false => free(DEFAULT_CF),
+            true => batch.view().iter().all(|op| of(op.cf)),
+            false => of(DEFAULT_CF),
+        }
+    }
+
+    /// Charges the families that `batch` is about for what has passed with others.
+    fn charge(&self, batch: &BatchBuilder) {
+        let mut cfs: Vec<CfId> = match batch.names_families() {
+            true => batch.view().iter().map(|op| op.cf).collect(),
+            false => vec![DEFAULT_CF],
+        };
+        cfs.sort_unstable();
+        cfs.dedup();
+        for at in cfs.into_iter().filter_map(|cf| self.at(cf)) {
+            self.families[at].family.gate.charge(batch.byte_len() as u64);
         }
     }
     /// The first family that `own` names and that is not there.
@@ -297,7 +310,7 @@ impl Shell {
             if let Some(cf) = held.log().stranger(own) {
                 return Err(self.shared.stranger(cf));
             }
-            let Some((family, wait)) = self.stalled_family(held.log(), own, bytes)? else {
+            let Some((family, wait)) = self.stalled_family(held.log(), own, bytes, no_wait)? else {
                 return Ok(());
             };
             if no_wait {
@@ -318,22 +331,24 @@ impl Shell {
         log: &Log,
         own: Own<'_>,
         bytes: u64,
+        no_wait: bool,
     ) -> Result<Option<(Arc<OpenFamily>, Wait)>> {
         let named = own.batch().filter(|batch| batch.names_families());
         let Some(batch) = named else {
             // A batch without names is the default family's, through whatever handle it is written.
             let at = own.cf().and_then(|cf| log.at(cf)).unwrap_or(0);
             let gate = &log.families[at].family.gate;
-            let wait = gate.ask(bytes, || self.shared.resources.env.rt.now())?;
+            let wait = gate.ask(bytes, no_wait, || self.shared.resources.env.rt.now())?;
             return Ok(wait.map(|wait| (log.families[at].family.clone(), wait)));
         };
-        if log.flows(batch) {
+        if log.all_gates(batch, Gate::is_free) {
             return Ok(None);
         }
         let cfs: BTreeSet<CfId> = batch.view().iter().map(|op| op.cf).collect();
         for at in cfs.into_iter().filter_map(|cf| log.at(cf)) {
             let shell = &log.families[at].family;
-            if let Some(wait) = shell.gate.ask(bytes, || self.shared.resources.env.rt.now())? {
+            let now = || self.shared.resources.env.rt.now();
+            if let Some(wait) = shell.gate.ask(bytes, no_wait, now)? {
                 return Ok(Some((shell.clone(), wait)));
             }
         }
@@ -351,7 +366,11 @@ impl Shell {
             return;
         }
         let log = held.log.as_ref().expect("held");
-        held.peers = self.shared.writes.turn.gather(|batch| log.flows(batch));
+        let flows = |gate: &Gate| gate.flows(|| self.shared.resources.env.rt.now());
+        held.peers = self.shared.writes.turn.gather(|batch| log.all_gates(batch, flows));
+        for peer in &held.peers {
+            log.charge(&peer.batch);
+        }
     }
 
     /// One commit group: log, memtable, publish.

@@ -221,6 +221,16 @@ impl Gate {
         self.free.load(Ordering::Acquire)
     }
 
+    /// True if a write would pass at once that comes along with others, and no stall is on.
+    pub fn flows(&self, now: impl FnOnce() -> Mono) -> bool {
+        if self.is_free() {
+            return true;
+        }
+        let state = self.state.lock();
+        let open = state.refused.is_none() && state.closing.is_none();
+        open && state.pressure.cause().is_none() && state.next_pass.since(now()) < SHORTEST_DELAY
+    }
+
     /// True while writes have to wait however few they are.
     pub fn is_stopped(&self) -> bool {
         self.stop().is_some()
@@ -247,12 +257,18 @@ impl Gate {
         self.passed.store(self.passed.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
     }
 
-    /// Lets `bytes` pass, or says what to wait for. What time it is is asked only where a rate is on.
+    /// Lets `bytes` pass, or says what to wait for. What time it is is asked only where a rate is on. With `no_wait` a
+    /// writer waits for stalls alone, and would rather fail: a rate that only makes the room last holds it not back.
     ///
     /// # Errors
     /// What writes are refused with, or why it is no use to wait.
     #[inline]
-    pub fn ask(&self, bytes: u64, now: impl FnOnce() -> Mono) -> Result<Option<Wait>> {
+    pub fn ask(
+        &self,
+        bytes: u64,
+        no_wait: bool,
+        now: impl FnOnce() -> Mono,
+    ) -> Result<Option<Wait>> {
         if self.is_free() {
             self.count(bytes);
             return Ok(None);
@@ -272,6 +288,10 @@ impl Gate {
                 Some(error) => Err(error),
                 None => Ok(Some(Wait { cause, changed: state.changed.clone(), until: None })),
             };
+        }
+        if no_wait && state.pressure.cause().is_none() {
+            self.count(bytes);
+            return Ok(None);
         }
         let now = now();
         let Some((rate, cause)) = state.pressure.rate(self.passed(), now.0) else {
