@@ -247,7 +247,8 @@ fn settings_change_while_the_database_is_open() {
     assert!(told(&[("l0_trigger", "50")]).contains("must rise in this order"));
     assert_eq!(db.settings().l0_trigger, tiny().l0_trigger, "all or nothing");
     db.set_settings(&[("auto_compaction", "on"), ("l0_trigger", "3")]).unwrap();
-    soon("level 0 is compacted", || db.stats().levels[0].runs == 0);
+    // All of it goes down while writes seem to go on, and as much as is too many once they rest.
+    soon("level 0 is compacted", || db.stats().levels[0].runs < 3);
     db.close().unwrap();
     let (stored, file) = Settings::stored_in(&path).unwrap().expect("an OPTIONS file");
     assert!(stored.auto_compaction && stored.l0_trigger == 3 && file.starts_with("OPTIONS-"));
