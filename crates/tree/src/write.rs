@@ -20,13 +20,14 @@ mod together;
 
 pub(crate) use entries::Own;
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{CfId, Kind, Result, Seq};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
-use lithify_journal::wal::BatchBuilder;
+use lithify_journal::wal::{BatchBuilder, BatchOp};
 
 use entries::reserve;
 use log::Log;
@@ -56,26 +57,27 @@ fn always() -> (impl FnOnce() -> Result<()>, impl FnOnce()) {
 const GROUP_BYTES_KEPT: usize = 4 << 20;
 
 impl Log {
-    /// Whether the gates of all families that `batch` is about are as `is` says.
-    fn all_gates(&self, batch: &BatchBuilder, is: impl Fn(&Gate) -> bool) -> bool {
-        let of = |cf| self.at(cf).is_some_and(|at| is(&self.families[at].family.gate));
-        match batch.names_families() {
-            true => batch.view().iter().all(|op| of(op.cf)),
-            false => of(DEFAULT_CF),
+    /// Whether the gates of all families that `batch` is about are as `is` says. Asks once for entries of one family
+    /// that follow each other, and tells their bytes.
+    fn all_gates(&self, batch: &BatchBuilder, is: impl Fn(&Gate, u64) -> bool) -> bool {
+        let of =
+            |cf, bytes| self.at(cf).is_some_and(|at| is(&self.families[at].family.gate, bytes));
+        if !batch.names_families() {
+            return of(DEFAULT_CF, batch.byte_len() as u64);
         }
-    }
-
-    /// Charges the families that `batch` is about for what has passed with others.
-    fn charge(&self, batch: &BatchBuilder) {
-        let mut cfs: Vec<CfId> = match batch.names_families() {
-            true => batch.view().iter().map(|op| op.cf).collect(),
-            false => vec![DEFAULT_CF],
-        };
-        cfs.sort_unstable();
-        cfs.dedup();
-        for at in cfs.into_iter().filter_map(|cf| self.at(cf)) {
-            self.families[at].family.gate.charge(batch.byte_len() as u64);
+        let size = |op: &BatchOp<'_>| (op.key.len() + op.value.len()) as u64;
+        let view = batch.view();
+        let mut ops = view.iter().peekable();
+        while let Some(op) = ops.next() {
+            let mut bytes = size(&op);
+            while let Some(next) = ops.next_if(|next| next.cf == op.cf) {
+                bytes += size(&next);
+            }
+            if !of(op.cf, bytes) {
+                return false;
+            }
         }
+        true
     }
     /// The first family that `own` names and that is not there.
     fn stranger(&self, own: Own<'_>) -> Option<CfId> {
@@ -341,7 +343,7 @@ impl Shell {
             let wait = gate.ask(bytes, no_wait, || self.shared.resources.env.rt.now())?;
             return Ok(wait.map(|wait| (log.families[at].family.clone(), wait)));
         };
-        if log.all_gates(batch, Gate::is_free) {
+        if log.all_gates(batch, |gate, _| gate.is_free()) {
             return Ok(None);
         }
         let cfs: BTreeSet<CfId> = batch.view().iter().map(|op| op.cf).collect();
@@ -355,8 +357,8 @@ impl Shell {
         Ok(None)
     }
 
-    /// Takes over what others want written. With one family they are charged for what its gate let
-    /// pass; with several, those whose families do not flow freely wait for their own turn.
+    /// Takes over what others want written, and charges it to the gates of its families. With several families, a write
+    /// that one of their gates would make wait takes its own turn.
     fn take_along(&self, held: &mut Held<'_>) {
         if held.log().is_alone() {
             held.peers = self.shared.writes.turn.gather(|batch| !batch.names_families());
@@ -366,10 +368,15 @@ impl Shell {
             return;
         }
         let log = held.log.as_ref().expect("held");
-        let flows = |gate: &Gate| gate.flows(|| self.shared.resources.env.rt.now());
+        // What time it is is asked once at most.
+        let (now, rt) = (OnceCell::new(), &self.shared.resources.env.rt);
+        let flows = |gate: &Gate, _| gate.flows(|| *now.get_or_init(|| rt.now()));
         held.peers = self.shared.writes.turn.gather(|batch| log.all_gates(batch, flows));
         for peer in &held.peers {
-            log.charge(&peer.batch);
+            log.all_gates(&peer.batch, |gate, bytes| {
+                gate.charge(bytes);
+                true
+            });
         }
     }
 

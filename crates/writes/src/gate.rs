@@ -66,7 +66,7 @@ struct State {
     since: Mono,
     /// When the next write may pass at the current rate.
     next_pass: Mono,
-    /// The rate at which the last write passed, or was told to wait; 0 if none was.
+    /// The rate when the last write came, or the verdict if none has since; 0 if there was none.
     rate: u64,
 }
 
@@ -221,7 +221,7 @@ impl Gate {
         self.free.load(Ordering::Acquire)
     }
 
-    /// True if a write would pass at once that comes along with others, and no stall is on.
+    /// True if no stall is on, and a write would not have to wait for a rate either.
     pub fn flows(&self, now: impl FnOnce() -> Mono) -> bool {
         if self.is_free() {
             return true;
@@ -257,8 +257,8 @@ impl Gate {
         self.passed.store(self.passed.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
     }
 
-    /// Lets `bytes` pass, or says what to wait for. What time it is is asked only where a rate is on. With `no_wait` a
-    /// writer waits for stalls alone, and would rather fail: a rate that only makes the room last holds it not back.
+    /// Lets `bytes` pass, or says what to wait for. What time it is is asked only where a rate is on. A writer
+    /// with `no_wait`, which fails where it is told to wait, is told so for stalls alone, and not for a rate that makes room last.
     ///
     /// # Errors
     /// What writes are refused with, or why it is no use to wait.

@@ -96,20 +96,15 @@ impl Life {
         if self.options.policy.has_buckets() {
             return self.bucket_flush();
         }
-        self.stratum += 1;
         let wide = self.random.u8(..4) > 0;
         let lo = self.random.u16(..if wide { 1000 } else { 60_000 });
         let hi = if wide { 60_000 + self.random.u16(..1000) } else { lo + self.random.u16(..2000) };
-        self.flush_at(lo, hi);
+        self.flush_over(lo, hi);
     }
 
     /// A memtable over these keys, in one file whatever the policy.
     pub fn flush_over(&mut self, lo: u16, hi: u16) {
         self.stratum += 1;
-        self.flush_at(lo, hi);
-    }
-
-    fn flush_at(&mut self, lo: u16, hi: u16) {
         let f = self.file(Pos::new(0, self.stratum), lo, hi, 64);
         let edit = Edit { job: Some(JobId(0)), adds: vec![f], ..Edit::new(CfId(0)) };
         self.version = self.version.apply(&edit).unwrap();
