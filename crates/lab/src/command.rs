@@ -12,6 +12,7 @@ use lithify_bench::fold::columns_of_terminal;
 use lithify_plan::PolicyKind;
 
 use crate::grid::{self, GridArgs};
+use crate::offered;
 use crate::setup::Setup;
 use crate::sudden;
 use crate::world::{Life, live};
@@ -27,12 +28,14 @@ Examples:
   lithify lab --change --threads 4               the disk halved and doubled in mid-run, half of the
                                                  processors gone, overwrites of a tenth of the keys:
                                                  when is each policy what it would always have been?
+  lithify lab --offer 95 --threads 2             writes that come at 95% of what each policy sustains:
+                                                 how late are they?
   lithify lab --grid full --policies hybrid --svg grid.svg --csv grid.csv
 
 Time is virtual, so the same flags give the same figures, on any machine. The planner and the core
 are those of a database; files, keys, the disk and the processors are modelled.";
 
-/// Writes of a life that changes, enough to see it recover.
+/// Writes of a life that changes, enough to see it recover, or that is offered them at a rate.
 const CHANGE_NUM: u64 = 2_000_000;
 
 /// Flags of `lithify lab`; flatten them into a command line.
@@ -47,6 +50,10 @@ pub struct LabCommand {
     /// takes to recover
     #[arg(long, help_heading = "Changes", conflicts_with = "grid")]
     change: bool,
+    /// Offer this percentage of what each policy sustains, at a steady rate, and tell how late writes are
+    #[arg(long, value_name = "PERCENT", help_heading = "Changes", conflicts_with_all = ["grid", "change"])]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    offer: Option<u32>,
     /// Also tell about levels, kinds of jobs and pairs of levels
     #[arg(long, short, help_heading = "Output")]
     long: bool,
@@ -67,6 +74,12 @@ impl LabCommand {
         let setups = self.setups()?;
         if self.change {
             println!("{}", sudden::report(&setups, self.grid.tries(), columns_of_terminal())?);
+            return Ok(ExitCode::SUCCESS);
+        }
+        if let Some(percent) = self.offer {
+            let share = f64::from(percent) / 100.0;
+            let (tries, columns) = (self.grid.tries(), columns_of_terminal());
+            println!("{}", offered::report(&setups, share, tries, columns)?);
             return Ok(ExitCode::SUCCESS);
         }
         let mut lives = Vec::new();
@@ -91,7 +104,7 @@ impl LabCommand {
         for policy in policies {
             for &threads in &self.flags.threads {
                 let mut setup = flags::setup(&self.flags, policy, threads)?;
-                if self.change && self.flags.num.is_none() {
+                if (self.change || self.offer.is_some()) && self.flags.num.is_none() {
                     (setup.num, setup.keys) = (CHANGE_NUM, self.flags.keys.unwrap_or(CHANGE_NUM));
                 }
                 setups.push(setup);

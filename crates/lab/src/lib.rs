@@ -27,6 +27,7 @@ pub mod job;
 mod lives;
 pub mod memtable;
 pub mod merge;
+mod offered;
 pub mod overlap;
 pub mod pool;
 #[cfg(test)]

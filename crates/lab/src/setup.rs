@@ -98,6 +98,8 @@ pub struct Setup {
     pub change: Option<(u64, Change)>,
     /// The client writes for so many nanoseconds, then rests for so many, again and again.
     pub bursts: Option<(u64, u64)>,
+    /// The client offers so many writes per second; without any it writes as fast as it may.
+    pub offered: Option<f64>,
     /// Sizes of entries.
     pub bytes: EntryBytes,
     /// The disk.
@@ -157,6 +159,7 @@ impl Setup {
             load: Load::Uniform,
             change: None,
             bursts: None,
+            offered: None,
             bytes: entry_bytes(16, value_size),
             device: DeviceOptions { bandwidth: 0, latency: 0, channels: 0 },
             io_threads: policy.transfer_threads(threads),

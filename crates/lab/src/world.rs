@@ -101,7 +101,7 @@ enum ClientState {
         stop: bool,
         since: u64,
     },
-    /// Between two bursts.
+    /// Between two bursts, or before the next write is due.
     Resting,
     Over,
 }
@@ -115,10 +115,12 @@ pub struct Life {
     pub drain: Span,
     /// User bytes.
     pub user_bytes: f64,
-    /// Seconds of the load in which the client rested between bursts.
+    /// Seconds of the load in which the client rested between bursts, or before a write was due.
     pub rested: f64,
     /// Seconds that stops longer than [`LONG`] took.
     pub long_waits: f64,
+    /// Seconds by which writes were late, some at a time, if they were offered at a rate.
+    pub late: Vec<f64>,
     /// The tree when the load ended.
     pub at_load_end: Shape,
     /// The tree when all was done.
@@ -191,6 +193,7 @@ struct World<'a> {
     /// Nanoseconds between bursts, and those of long stops.
     rested: u64,
     long_waits: u64,
+    late: Vec<f64>,
     /// When the world changed.
     changed: Option<u64>,
     mem: MemTable,
@@ -255,6 +258,7 @@ pub fn live(setup: &Setup) -> Result<Life> {
         user_bytes: setup.num as f64 * setup.bytes.user,
         rested: world.rested as f64 / 1e9,
         long_waits: world.long_waits as f64 / 1e9,
+        late: std::mem::take(&mut world.late),
         at_load_end,
         at_end: world.shape(),
         worst_debt: world.worst_debt,
@@ -293,6 +297,7 @@ impl World<'_> {
             quantum,
             rested: 0,
             long_waits: 0,
+            late: Vec::new(),
             changed: None,
             mem: MemTable::new(space.cells, 0),
             mem_id: 1,

@@ -27,7 +27,7 @@ pub(super) struct Flags {
     /// Compaction threads, one life for each
     #[arg(long, value_delimiter = ',', default_value = "8")]
     pub(super) threads: Vec<u32>,
-    /// Writes [default: 400K; 2M with --change]
+    /// Writes [default: 400K; 2M with --change or --offer]
     #[arg(long, value_parser = parse_count)]
     pub(super) num: Option<u64>,
     /// Different keys [default: as many as writes]

@@ -17,13 +17,13 @@ impl World<'_> {
             self.client = ClientState::Over;
             return;
         }
-        if let Some(until) = self.rest() {
+        let writes = self.quantum.min(left);
+        if let Some(until) = self.rest().or_else(|| self.not_due(writes)) {
             self.client = ClientState::Resting;
             self.rested += until - self.now;
             self.wait += 1;
             return self.queue_at(until, Happening::ClientWakes(self.wait));
         }
-        let writes = self.quantum.min(left);
         if self.mem_is_full() {
             // It passed the gate before; the verdict on this very freeze may be to stop.
             self.freeze();
@@ -61,6 +61,12 @@ impl World<'_> {
         (since >= on && off > 0).then(|| self.now - since + on + off)
     }
 
+    /// When the next writes are due, if they are not: the last of them.
+    fn not_due(&self, writes: u64) -> Option<u64> {
+        let due = ((self.written + writes) as f64 * 1e9 / self.setup.offered?) as u64;
+        (due > self.now).then_some(due)
+    }
+
     fn mem_is_full(&self) -> bool {
         let bytes = self.mem.count as f64 * self.setup.bytes.memory;
         bytes >= self.setup.plan.memtable_bytes as f64 && !self.gate.is_stopped()
@@ -70,6 +76,9 @@ impl World<'_> {
         let writes = self.quantum.min(self.setup.num - self.written);
         self.keys.write(self.written, writes, self.setup.num, &mut self.mem);
         self.written += writes;
+        if let Some(rate) = self.setup.offered {
+            self.late.push((self.now as f64 / 1e9 - self.written as f64 / rate).max(0.0));
+        }
         if self.setup.change.is_some_and(|(after, _)| self.written >= after) {
             self.change();
         }
