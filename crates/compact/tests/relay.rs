@@ -1,5 +1,5 @@
 //! Compactions by an engine that refuses, breaks, hangs, lies or is slow, at each point of a job: no job
-//! fails, and its files are the CPU's, byte for byte.
+//! fails, and its files are the CPU's, byte for byte (reliability F17).
 
 mod bad_engines;
 mod blame;

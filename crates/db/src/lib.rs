@@ -24,6 +24,11 @@
 //! ([`ErrorKind`]), and every message says what the user can do.
 #![forbid(unsafe_code)]
 
+/// The chapter for Rust, whose functions are compiled as they stand there.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+mod chapter {}
+
 mod backup;
 mod batch;
 mod builder;

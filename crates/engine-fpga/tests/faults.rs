@@ -1,4 +1,4 @@
-//! The engine over the model, in health and over every fault of a catalogue: always the bytes of the CPU.
+//! The engine over the model, in health and over every fault of a catalogue: always the bytes of the CPU (reliability F17).
 //!
 //! With `--cfg shuttle` the sessions of a card under chosen schedules, and nothing else.
 

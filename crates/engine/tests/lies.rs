@@ -1,4 +1,4 @@
-//! Lies that are consistent in themselves (F17): an engine that follows another recipe, or changes values.
+//! Lies that are consistent in themselves (reliability F17): an engine that follows another recipe, or changes values.
 //! Certification accepts them, as they are about what an output was made from; proof by merging again finds
 //! them all, and where one set in 64 is proven as soon as chance has it.
 

@@ -1,4 +1,4 @@
-//! Replays every seed of every target: those that fuzzers grew from, and those that once failed. Whole
+//! Replays every seed of every target: those that fuzzers grew from, and those that once failed (reliability F16). Whole
 //! directories have a guard of their own, and a test beside this one.
 
 #![allow(clippy::disallowed_methods, reason = "a test reads its seeds from the disk")]

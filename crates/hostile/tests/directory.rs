@@ -1,6 +1,6 @@
 //! Programs that make a directory hostile, and the guard over what is done to it: seeds that are kept,
 //! random ones, and proofs that the guard sees what it is there for. All as root and as an ordinary
-//! user, where the tests run as root.
+//! user, where the tests run as root (reliability F22).
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

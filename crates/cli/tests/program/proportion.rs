@@ -1,5 +1,5 @@
 //! What a directory made by a stranger may take: 64 MiB of memory or four times its bytes on disk,
-//! whichever is more. Each command runs under a process limit, and ends with an exit code and, if it
+//! whichever is more (reliability F23). Each command runs under a process limit, and ends with an exit code and, if it
 //! fails, a sentence: never by a signal, and within ten seconds.
 #![allow(
     clippy::disallowed_methods,

@@ -1,5 +1,5 @@
 //! Databases whose compactions run on an engine that refuses, breaks, hangs or lies: they hold what a model
-//! holds, no job fails, and the event log says what happened.
+//! holds, no job fails, and the event log says what happened (reliability F17).
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Little room, with real threads: a budget and a disk that are nearly full of overwritten values take
-//! writes all the same. Lives of every kind, in simulated time, are in `crates/sim/tests/lives/shortage.rs`.
+//! writes all the same (reliability F6). Lives of every kind, in simulated time, are in `crates/sim/tests/lives/shortage.rs`.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "real threads and time")]
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Ends of lives and sizes at their limits: closing and dropping never hang and never lose, however
-//! many threads are at work; what is too large is refused with nothing written.
+//! many threads are at work; what is too large is refused with nothing written (reliability F14, F18).
 #![allow(clippy::disallowed_methods, reason = "the tests measure and wait in real time")]
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
 //! Every single bit of a small reference image flipped, every file of it cut at every length,
-//! removed and replaced (reliability F10 to F12, contract P4, P5): reading gives what was written or a
+//! removed and replaced (reliability F10, F11, F12, contract P4, P5): reading gives what was written or a
 //! typed error, and `verify` finds every one of them.
 //!
 //! The image was closed in order, so all of it was promised. It has tables in three levels,

@@ -1,5 +1,5 @@
 //! Whatever ends, a thread may be waiting for it: none waits for ever, nothing is deleted under
-//! a reader, and a closed or read-only handle leaves the directory alone.
+//! a reader, and a closed or read-only handle leaves the directory alone (reliability F1, F20).
 
 #![allow(
     clippy::disallowed_methods,

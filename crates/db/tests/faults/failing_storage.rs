@@ -1,4 +1,4 @@
-//! Storage that fails (reliability F5 to F9, F15, F19, contract P3, P4, P7): a full disk, failing
+//! Storage that fails (reliability F5, F6, F7, F8, F9, F15, F19, contract P3, P4, P7): a full disk, failing
 //! writes, syncs, renames, deletions and reads, each call in turn and for good; a database in
 //! use.
 //!

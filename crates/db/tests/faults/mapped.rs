@@ -1,5 +1,5 @@
 //! Tables that are read out of mappings and are damaged, or cut, under an open database: what a read says is what it says
-//! without a mapping, and the program goes on.
+//! without a mapping, and the program goes on (reliability F9).
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #![allow(clippy::disallowed_methods, reason = "real files, changed from outside")]
 

@@ -1,4 +1,4 @@
-//! Logs that are written through a mapping: longer than what was written, and as good.
+//! Logs that are written through a mapping: longer than what was written, and as good (reliability F1).
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #![allow(clippy::disallowed_methods, reason = "real files, looked at from outside")]
 

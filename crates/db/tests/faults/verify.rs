@@ -1,5 +1,5 @@
 //! What `verify` says of directories whose every byte passes its sum and whose files still do not
-//! fit together, and of a database at work.
+//! fit together, and of a database at work (reliability F10, F12).
 
 #![allow(clippy::disallowed_methods, reason = "a watchdog shared with other tests")]
 

@@ -1,4 +1,4 @@
-//! Copies with holes (`cp --sparse=always`) of sound databases and backups are sound.
+//! Copies with holes (`cp --sparse=always`) of sound databases and backups are sound (reliability F23).
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

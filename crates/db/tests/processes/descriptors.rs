@@ -1,5 +1,5 @@
 //! Many tables and few descriptors: the usual limit of a process is far below what a large tree has.
-//! Each case is a process of its own under a limit that the shell sets.
+//! Each case is a process of its own under a limit that the shell sets (reliability F5).
 #![allow(clippy::disallowed_methods, reason = "real processes, real files")]
 
 use std::path::Path;

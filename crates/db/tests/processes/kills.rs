@@ -1,5 +1,5 @@
 //! kill -9 at random moments over a mixed load, for each policy in one directory that lives
-//! through all of it (reliability F1, contract P1, P2, P5).
+//! through all of it (reliability F1, F4, contract P1, P2, P5).
 //!
 //! Each round a child process ([`crate::common::child`]) works on the directory with several threads while
 //! it notes what it begins and what is acknowledged in a journal beside it. The parent kills it

@@ -1,4 +1,4 @@
-//! System calls of a real process that end it or fail (reliability F1, F5 to F9, contract P1 to P3):
+//! System calls of a real process that end it or fail (reliability F1, F5, F6, F7, F8, F9, contract P1 to P3):
 //! `strace` kills the child at its n-th write, sync, rename or unlink, or lets that call fail, while
 //! the child works on a directory that lives through all of it.
 //!

@@ -1,5 +1,5 @@
 //! Directories of backups on a real file system, as root and as an ordinary user: links in them lead
-//! nowhere, and copies are no more readable than what they are made of.
+//! nowhere, and copies are no more readable than what they are made of (reliability F22).
 #![allow(clippy::disallowed_methods, reason = "a test sets up its world by itself")]
 
 use std::collections::BTreeMap;

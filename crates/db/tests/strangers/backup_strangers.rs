@@ -1,5 +1,5 @@
 //! Directories of backups that a stranger, another program or an earlier release prepared: nothing is
-//! written where the backups of another program are, and nothing goes that no list of ours names.
+//! written where the backups of another program are, and nothing goes that no list of ours names (reliability F22).
 #![allow(clippy::disallowed_methods, reason = "a test sets up its world by itself")]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
 //! Directories that a stranger prepared: links, FIFOs and permissions. Whatever lies in one, nothing
-//! outside is read, made, changed or deleted, and no call waits for ever.
+//! outside is read, made, changed or deleted, and no call waits for ever (reliability F22).
 #![allow(clippy::disallowed_methods, reason = "a test sets up its world by itself")]
 
 use std::collections::BTreeMap;

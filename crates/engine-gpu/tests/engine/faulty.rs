@@ -1,5 +1,5 @@
 //! A device on which the n-th call of a kind fails, or the n-th copy flips a bit: always the CPU's bytes, no
-//! call after the device is lost, and nothing held in the end.
+//! call after the device is lost, and nothing held in the end (reliability F17).
 
 use std::ops::Range;
 

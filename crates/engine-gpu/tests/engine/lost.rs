@@ -1,4 +1,4 @@
-//! What is refused, and devices on which every call fails or panics. These tests need no compiler.
+//! What is refused, and devices on which every call fails or panics. These tests need no compiler (reliability F17).
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A directory that is held: what a stranger puts into it, or does to it, leads nowhere else.
+//! A directory that is held: what a stranger puts into it, or does to it, leads nowhere else (reliability F22).
 #![allow(clippy::disallowed_methods, reason = "a test sets up its world by itself")]
 
 use std::fs;

@@ -1,4 +1,5 @@
-//! Files that grow and are written through a mapping have what a call for each write gives them, whatever becomes of them.
+//! Files that grow and are written through a mapping have what a call for each write gives them, whatever becomes of them
+//! (reliability F6).
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #![allow(clippy::disallowed_methods, reason = "a test sets up its world by itself")]
 

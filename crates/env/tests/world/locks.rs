@@ -1,4 +1,4 @@
-//! One owner at a time: between handles, threads and processes, and across a replaced lock file.
+//! One owner at a time: between handles, threads and processes, and across a replaced lock file (reliability F15).
 
 use std::io::ErrorKind;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Files that are read out of a mapping give what they give without one, whatever becomes of them.
+//! Files that are read out of a mapping give what they give without one, whatever becomes of them (reliability F9).
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #![allow(clippy::disallowed_methods, reason = "a test sets up its world by itself")]
 

@@ -1,5 +1,5 @@
 //! Whole transfers over files that give short, interrupted and failing results; direct IO; and
-//! transfers in the background.
+//! transfers in the background (reliability F5).
 
 use std::io::{Error, ErrorKind};
 use std::path::Path;

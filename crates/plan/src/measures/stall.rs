@@ -31,7 +31,7 @@ pub enum Cause {
     MemtableLimit,
     /// Too many L0 runs cover one key.
     L0Files,
-    /// L0 holds more bytes than twice its stop trigger times a memtable.
+    /// L0 holds more bytes than its stop trigger times two memtables, six under `adaptive`.
     L0Bytes,
     /// Compaction is too far behind.
     PendingBytes,

@@ -1,7 +1,7 @@
 //! The random world: flushes, compactions, snapshots, aborts, out-of-order commits, files from
 //! outside and crashes over a few keys with puts, deletions, merge operands and range tombstones,
 //! admitted and validated by the real code, with every key read at every snapshot after every
-//! step. A port of the design's `admission_model.py`, and more.
+//! step (reliability F20). A port of the design's `admission_model.py`, and more.
 //!
 //! Each broken variant leaves out one rule and must be caught, or the world would prove nothing.
 

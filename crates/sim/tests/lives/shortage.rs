@@ -1,5 +1,5 @@
 //! Writing goes on while there is enough to drop, however little room is left: under every policy,
-//! within a budget and on a disk that is nearly full.
+//! within a budget and on a disk that is nearly full (reliability F6).
 #![allow(clippy::disallowed_methods, reason = "a test sets up its world by itself")]
 
 use lithify::Policy;

@@ -1,5 +1,6 @@
 //! Sweeps in small over what ordinary lives come to rarely: values that expire, dictionaries, large
-//! batches that several clients insert, engines that fail. Each position is crashed in two ways, each sync fails.
+//! batches that several clients insert, engines that fail. Each position is crashed in two ways, each sync fails
+//! (reliability F2, F3, F8, F17).
 
 use lithify_sim::choices::{Dice, Stream};
 use lithify_sim::explore::{Reach, Tally, explore};
