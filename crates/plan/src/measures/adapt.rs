@@ -26,7 +26,7 @@
 //! times as hot as their average, so a merge leaves enough of them that one can still be split:
 //! else a load that was narrow for a while would end all cutting for good.
 
-use lithify_base::{Comparator, Key};
+use lithify_base::{Comparator, Key, MAX_LEVELS};
 use lithify_lsm::{BucketMap, BucketStat, Run, Version, Violation};
 
 use crate::nouns::options::{PlanOptions, PolicyKind};
@@ -374,7 +374,7 @@ fn snapped(map: &BucketMap, version: &Version, i: usize, wanted: &Key) -> Option
         before as u64 * 1000 / keys.len().max(1) as u64
     };
     let wanted = rank(wanted);
-    let run = (1..7).find_map(|l| version.level(l).runs().last())?;
+    let run = (1..MAX_LEVELS as u8).find_map(|l| version.level(l).runs().last())?;
     let from = lo.map_or(0, |lo| run.lower_bound(lo, order));
     let inside = run.files()[from..].iter().map(|f| &f.range.lo);
     let inside = inside.take_while(|k| hi.is_none_or(|hi| order.compare(k, hi).is_lt()));

@@ -10,6 +10,7 @@
 use lithify_base::Level;
 use lithify_lsm::{Run, Version};
 
+use crate::measures::stall::is_crowded;
 use crate::nouns::levels::Targets;
 use crate::nouns::options::{PlanOptions, PolicyKind};
 use crate::nouns::score::Score;
@@ -151,12 +152,7 @@ pub fn debt(version: &Version, options: &PlanOptions) -> u64 {
     }
     let targets = Targets::of(version, options);
     let l0 = version.bytes(0);
-    // Where ranges go down by themselves, what counts is the depth over a key.
-    let runs = match options.policy.has_buckets() {
-        true => version.max_depth(0) as usize,
-        false => version.level(0).runs().len(),
-    };
-    let due = runs as u64 >= u64::from(options.l0_trigger()) || l0 >= options.level_base_bytes;
+    let due = is_l0_due(version, options);
     let mut debt = if due { l0 } else { 0 };
     let mut incoming = debt;
     for level in targets.base..options.last_level() {
@@ -197,6 +193,22 @@ fn settling_bytes(version: &Version, level: Level) -> u64 {
         sum = base.files()[fresh].iter().fold(sum, |s, f| s.saturating_add(f.bytes));
     }
     sum
+}
+
+/// Whether policies wish for level 0 to go down. Where ranges go down by themselves, what counts is the depth over a key, and
+/// what is one run deep waits for twice the bytes. What no policy would take down must be no debt, as writers would wait for
+/// it for ever.
+fn is_l0_due(version: &Version, options: &PlanOptions) -> bool {
+    let (trigger, bytes) = (options.l0_trigger(), version.bytes(0));
+    let full = bytes >= options.level_base_bytes;
+    if !options.policy.has_buckets() {
+        return full || version.level(0).runs().len() as u64 >= u64::from(trigger);
+    }
+    let by_bytes = options.policy == PolicyKind::Adaptive || options.buckets.by_bytes;
+    let least = if full && by_bytes { 2.min(trigger) } else { trigger };
+    version.max_depth(0) >= least
+        || bytes >= options.level_base_bytes.saturating_mul(2)
+        || is_crowded(version, options)
 }
 
 /// The bytes of every level that is due, as all of it goes down.

@@ -7,8 +7,8 @@ pub struct Load {
     /// What a byte costs that a job reads or writes: how many bytes it must bring one level down, in
     /// thousandths. 0 while writers rest or the machine is idle.
     pub price: u32,
-    /// Compactions at once that are of use: more of them would move no more bytes per second. 0 while
-    /// that is not known. Policies see it as their free slots.
+    /// Compactions at once that are of use: more of them would move no more bytes per second. 0 where that is not
+    /// measured. [`Limits::slots_free`](crate::Limits::slots_free) counts up to it.
     pub useful: u32,
     /// Writers fill memtables, or would if they were not held up. While they do not, level 0 is brought to rest
     /// with the fewest bytes.

@@ -27,8 +27,6 @@ pub struct MemState {
     pub frozen: u32,
     /// Their bytes.
     pub frozen_bytes: u64,
-    /// Bytes of the active memtable.
-    pub active_bytes: u64,
 }
 
 /// Resources that are free now.

@@ -48,9 +48,12 @@ impl Policy for Adaptive {
     }
 }
 
-/// The price of a byte. None while writers are held up by something else than level 0's depth: what
+/// The price of a byte. None while writers wait for anything but memtables and level 0's depth, such as room on the disk: what
 /// they wait for may be any job.
 fn price(view: &View) -> Score {
+    if view.limits.short {
+        return Score::default();
+    }
     let stall = stall::stall(view.version, view.mem, view.options);
     match stall.cause {
         None | Some(stall::Cause::L0Files | stall::Cause::MemtableLimit) => {

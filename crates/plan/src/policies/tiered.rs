@@ -104,8 +104,7 @@ impl Tiered {
     }
 }
 
-/// Intervals of `level` with `trigger` idle runs, the deepest first, at most [`INTERVALS_TRIED`],
-/// each over another oldest file.
+/// Intervals of `level` with `trigger` idle runs, the deepest first, at most [`INTERVALS_TRIED`].
 fn due(view: &View, level: Level, trigger: u32) -> Vec<Interval> {
     if view.version.max_depth(level) < trigger || idle_runs(view, level) < trigger {
         return Vec::new();

@@ -170,7 +170,7 @@ pub(crate) fn stacked(
 pub(crate) fn in_place(view: &View, jobs: &[BucketJob], offers: &mut Offers) -> ControlFlow<()> {
     // Merging in place holds the bucket back and brings it no nearer to the base level, so it pays
     // only where depth is what writers will soon wait for.
-    let deep = (view.options.l0_trigger() + 2).max(view.options.l0_slowdown / 4 * 3);
+    let deep = view.options.l0_trigger().saturating_add(2).max(view.options.l0_slowdown / 4 * 3);
     for job in jobs.iter().filter(|j| j.interval.depth >= deep) {
         let runs = view.version.level(0).runs();
         let Some((inputs, out)) = extras::window(view, runs, &job.interval, INTRA_MIN) else {

@@ -10,8 +10,8 @@ use lithify_plan::adapt::{create, flush_is_cut, keeps_flow};
 use lithify_plan::check::jobs as jobs_check;
 use lithify_plan::{
     BucketFlow, BucketOptions, Candidate, CompactionPri, FlushReport, InFlight, JobSpec, JobState,
-    Kind, Limits, ManualRequest, MemState, Out, PlanOptions, Policy, PolicyKind, Reason, Verdict,
-    View, adapt, admit, cursor_after, on_flush, plan, policies, stall, validate_commit,
+    Kind, Limits, Load, ManualRequest, MemState, Out, PlanOptions, Policy, PolicyKind, Reason,
+    Verdict, View, adapt, admit, cursor_after, on_flush, plan, policies, stall, validate_commit,
 };
 
 /// A small tree: a memtable is 64 bytes, a key two.
@@ -43,6 +43,7 @@ pub struct Life {
     pub policies: Vec<Box<dyn Policy>>,
     pub flight: Vec<InFlight>,
     pub request: Option<ManualRequest>,
+    pub load: Load,
     pub next_file: u64,
     pub next_job: u64,
     pub stratum: u32,
@@ -70,6 +71,7 @@ impl Life {
             options,
             flight: Vec::new(),
             request: None,
+            load: Load::default(),
             next_file: 1,
             next_job: 1,
             stratum: 0,
@@ -119,6 +121,7 @@ impl Life {
         };
         let view = View::new(&self.version, &self.flight, &mem, &self.options, limits)
             .with_manual(self.request.as_ref())
+            .under(self.load)
             .at(self.now);
         let specs = plan(&view, &self.policies);
         assert!(specs.len() <= limits.slots_free);

@@ -34,7 +34,7 @@ fn layers(largest: u64, all: u64, overlap: bool) -> Layers {
 #[test]
 fn room_for_flushes_and_a_narrow_job_is_kept() {
     let o = options(PolicyKind::Tiered);
-    let mem = MemState { frozen: 1, frozen_bytes: MIB, active_bytes: 0 };
+    let mem = MemState { frozen: 1, frozen_bytes: MIB };
     let deep = || layers(2 * MIB, 100 * MIB, true);
     let short = |left, disk| is_short(&o, &mem, left, disk, deep);
     // A memtable that is frozen, one that fills, and two files.

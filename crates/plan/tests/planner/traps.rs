@@ -1,6 +1,8 @@
 //! Traps of planning that show only in long lives ([`life`]): writers stopped while nothing can be
 //! done, and a level whose turn never comes.
 
+use lithify_base::{CfId, JobId, Pos};
+use lithify_lsm::Edit;
 use lithify_plan::{
     CompactionPri, DfWhen, Limits, MemState, PolicyKind, Verdict, View, score, stall,
 };
@@ -90,6 +92,37 @@ fn level_0_that_is_not_deep_stops_no_writer_for_good() {
         }
         let flushes = life.stratum - u32::from(many);
         assert!(flushes > u32::from(steps) / 2, "{} took {flushes}", policy.name());
+    }
+}
+
+/// Keys are overwritten in their order over a last level that has them all: level 0 is one run deep, nothing of it can be
+/// moved, and debt stops writers.
+#[test]
+fn debt_of_level_0_that_is_not_deep_stops_no_writer_for_good() {
+    for (policy, written) in PolicyKind::EVERY.into_iter().flat_map(|p| [(p, true), (p, false)]) {
+        let mut options = options(policy, false, CompactionPri::default());
+        options.level_base_bytes = 1 << 10;
+        let last = options.last_level();
+        // Between what level 0 is due from and twice that.
+        (options.soft_debt, options.hard_debt) = (3 << 8, 5 << 8);
+        let mut life = Life::new(1, options);
+        life.load.written = written;
+        let old: Vec<_> =
+            (0..60).map(|n| life.file(Pos::base(last), 1000 * n, 1000 * n + 999, 64)).collect();
+        let edit = Edit { job: Some(JobId(0)), adds: old, ..Edit::new(CfId(0)) };
+        life.version = life.version.apply(&edit).unwrap();
+        for n in 0..600 {
+            life.start_jobs(2);
+            if !life.flight.is_empty() {
+                let at = life.random.usize(..life.flight.len());
+                life.finish(at);
+            }
+            let mem = MemState::default();
+            if stall(&life.version, &mem, &life.options).verdict != Verdict::Stop {
+                life.flush_over(100 * n, 100 * n + 99);
+            }
+        }
+        assert!(life.stratum > 300, "{} took {}", policy.name(), life.stratum);
     }
 }
 
