@@ -157,9 +157,7 @@ impl Jobs {
         Vec::new()
     }
     fn mark(&mut self, id: JobId, state: JobState) {
-        if let Some(f) = self.in_flight.iter_mut().find(|f| f.id == id) {
-            f.state = state;
-        }
+        self.in_flight.iter_mut().filter(|f| f.id == id).for_each(|f| f.state = state);
     }
 
     /// Built compactions whose after-edges have left the table or go before them in the batch
@@ -187,8 +185,13 @@ impl Jobs {
     pub(crate) fn is_built(&self, id: JobId) -> bool {
         matches!(self.table.get(&id), Some(Job { state: State::Built(_), .. }))
     }
+    /// What a compaction is; the first of what files from outside were promised.
     pub(crate) fn spec(&self, id: JobId) -> Option<&Arc<JobSpec>> {
-        self.in_flight.iter().find(|f| f.id == id).map(|f| &f.spec)
+        self.specs(id).next()
+    }
+    /// The same, of each file from outside.
+    pub(crate) fn specs(&self, id: JobId) -> impl Iterator<Item = &Arc<JobSpec>> {
+        self.in_flight.iter().filter(move |f| f.id == id).map(|f| &f.spec)
     }
     /// Hands out the edit of a built job, which is then committing.
     pub(crate) fn commit(&mut self, id: JobId) -> Edit {

@@ -52,7 +52,6 @@ impl Memory {
         MemState {
             frozen: self.frozen.len() as u32,
             frozen_bytes: self.frozen.iter().map(|f| f.bytes).sum(),
-            active_bytes: 0,
         }
     }
     /// A stratum above that of every memtable frozen so far, and below that of the next.

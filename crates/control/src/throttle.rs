@@ -152,6 +152,10 @@ impl Throttle {
             return;
         }
         let (since, _) = self.flushes.pop_front().expect("there are several");
+        if since == now {
+            // All of one batch of edits: that says nothing of how fast they came.
+            return;
+        }
         let bytes: u64 = self.flushes.iter().map(|f| f.1.written).sum();
         let span = now.saturating_sub(since).max(1);
         let pace = u128::from(bytes) * 1_000_000_000 / u128::from(span);
@@ -198,9 +202,7 @@ fn room(cause: Cause, stall: &Stall, o: &PlanOptions) -> (u64, u64) {
         (stop.saturating_sub(now), stop.saturating_sub(slow).max(1))
     };
     match cause {
-        Cause::L0Files | Cause::L0Bytes => {
-            between(stall.l0_depth.into(), o.l0_slowdown.into(), o.l0_stop.into())
-        }
+        Cause::L0Files => between(stall.l0_depth.into(), o.l0_slowdown.into(), o.l0_stop.into()),
         Cause::PendingBytes if o.hard_debt > 0 => between(stall.debt, o.soft_debt, o.hard_debt),
         _ => (1, 2),
     }
@@ -257,6 +259,16 @@ mod tests {
         let mut t = paced(320);
         t.flushed(run(320 * MIB), 59_000_000_001);
         assert!(rate(&t, 20).unwrap() <= 427, "four flushes in three seconds, not one in 1 ns");
+    }
+
+    #[test]
+    fn a_batch_of_commits_is_no_burst() {
+        let mut t = paced(320);
+        (0..9).for_each(|_| t.flushed(run(320 * MIB), 62_000_000_000));
+        assert!(
+            rate(&t, 20).unwrap() <= 427,
+            "four flushes in three seconds, and then nine at once"
+        );
     }
 
     #[test]

@@ -69,7 +69,8 @@ impl Core {
             Error::new(ErrorKind::Internal, format!("the edit of job {job} does not fit: {v}"))
         };
         let spec = self.jobs.spec(job).cloned();
-        if let Some(spec) = &spec {
+        // What comes from outside has a promise for each file.
+        for spec in self.jobs.specs(job) {
             lithify_plan::validate_commit(tree, spec).map_err(|v| broken(&v))?;
         }
         let plain = tree.apply(self.jobs.edit(job)).map_err(|v| broken(&v))?;
