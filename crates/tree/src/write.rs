@@ -79,6 +79,13 @@ impl Log {
         }
         true
     }
+    /// Counts `batch` at the gates of its families, each its share.
+    fn charge(&self, batch: &BatchBuilder) {
+        self.all_gates(batch, |gate, bytes| {
+            gate.charge(bytes);
+            true
+        });
+    }
     /// The first family that `own` names and that is not there.
     fn stranger(&self, own: Own<'_>) -> Option<CfId> {
         let absent = |cf: &CfId| self.at(*cf).is_none();
@@ -208,10 +215,16 @@ impl Shell {
         options.durability.unwrap_or_else(|| self.family.settings.durability())
     }
 
-    /// Makes everything acknowledged so far durable.
+    /// Makes everything acknowledged so far durable. It writes nothing, so no stall holds it back; and it takes no other's
+    /// write along, as those have to pass their gates.
     pub fn sync_log(&self) -> Result<()> {
         let log = self.take_turn()?;
-        self.lead(Held::new(self, log), Own::Sync, Durability::Sync, false, always())
+        let mut held = Held::new(self, log);
+        if let Some(error) = held.log().families[0].family.gate.refused() {
+            return Err(error);
+        }
+        self.check_replaced(held.log(), false)?;
+        self.commit(&mut held, Own::Sync, Durability::Sync)
     }
 
     /// The same for the holder of the turn.
@@ -299,8 +312,9 @@ impl Shell {
         result
     }
 
-    /// Passes the gates of the families that `own` is about. With other families about, the turn is
-    /// free meanwhile: a stall holds up those who write to the stalled family, and no others.
+    /// Passes the gates of the families that `own` is about. While writes are stopped the turn is free, and while they are slowed
+    /// down too, with other families about: a stall holds up those who write to the stalled family, and no others. Without other
+    /// families the next writer would have to wait for the same rate.
     fn pass_gates(
         &self,
         held: &mut Held<'_>,
@@ -318,9 +332,10 @@ impl Shell {
             if no_wait {
                 return Err(stalled(wait.cause));
             }
+            let slowed = wait.until.is_some();
             let wait =
                 || family.gate.sit_out(&wait, &*self.shared.resources.env.rt, &self.shared.metrics);
-            match held.log().is_alone() {
+            match held.log().is_alone() && slowed {
                 true => wait(),
                 false => held.step_aside(wait)?,
             }
@@ -343,16 +358,19 @@ impl Shell {
             let wait = gate.ask(bytes, no_wait, || self.shared.resources.env.rt.now())?;
             return Ok(wait.map(|wait| (log.families[at].family.clone(), wait)));
         };
-        if log.all_gates(batch, |gate, _| gate.is_free()) {
-            return Ok(None);
-        }
-        let cfs: BTreeSet<CfId> = batch.view().iter().map(|op| op.cf).collect();
-        for at in cfs.into_iter().filter_map(|cf| log.at(cf)) {
-            let shell = &log.families[at].family;
-            let now = || self.shared.resources.env.rt.now();
-            if let Some(wait) = shell.gate.ask(bytes, no_wait, now)? {
-                return Ok(Some((shell.clone(), wait)));
+        if !log.all_gates(batch, |gate, _| gate.is_free()) {
+            let cfs: BTreeSet<CfId> = batch.view().iter().map(|op| op.cf).collect();
+            for at in cfs.into_iter().filter_map(|cf| log.at(cf)) {
+                let shell = &log.families[at].family;
+                let now = || self.shared.resources.env.rt.now();
+                if let Some(wait) = shell.gate.ask(0, no_wait, now)? {
+                    return Ok(Some((shell.clone(), wait)));
+                }
             }
+        }
+        // Once all let it pass each is charged its share; one that has to wait for another is charged nothing before.
+        if bytes > 0 {
+            log.charge(batch);
         }
         Ok(None)
     }
@@ -373,10 +391,7 @@ impl Shell {
         let flows = |gate: &Gate, _| gate.flows(|| *now.get_or_init(|| rt.now()));
         held.peers = self.shared.writes.turn.gather(|batch| log.all_gates(batch, flows));
         for peer in &held.peers {
-            log.all_gates(&peer.batch, |gate, bytes| {
-                gate.charge(bytes);
-                true
-            });
+            log.charge(&peer.batch);
         }
     }
 

@@ -57,8 +57,8 @@ struct State {
     trouble: Option<Error>,
     /// Why compactions get nowhere at present: the same for stops that wait for them.
     stuck: Option<Error>,
-    /// The database is closing: a write that would have to wait fails with this instead, because
-    /// it holds the turn that the close needs.
+    /// The database is closing: while anything holds writes back they fail with this instead of waiting, because
+    /// a writer that waits holds the turn that the close needs.
     closing: Option<Error>,
     /// Completed and replaced at every change.
     changed: Ticket,
@@ -66,7 +66,7 @@ struct State {
     since: Mono,
     /// When the next write may pass at the current rate.
     next_pass: Mono,
-    /// The rate when the last write came, or the verdict if none has since; 0 if there was none.
+    /// The rate by which `next_pass` was worked out; 0 if there was none.
     rate: u64,
 }
 

@@ -206,7 +206,7 @@ impl<T> Turn<T> {
         let mut bytes = 0;
         while let Some(w) = queue.waiting.front() {
             // One that only wants the turn ends the group: its turn comes next.
-            let too_much = bytes > 0 && bytes + w.batch.byte_len() > GROUP_BYTES;
+            let too_much = bytes + w.batch.byte_len() > GROUP_BYTES;
             if w.batch.is_empty() || too_much || !may(&w.batch) {
                 break;
             }

@@ -17,5 +17,6 @@ mod parallel_traps;
 mod reentry;
 mod shared_memtables;
 mod size_limits;
+mod stopped;
 mod subcompactions;
 mod upkeep;

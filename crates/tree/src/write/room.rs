@@ -173,7 +173,7 @@ impl Shell {
         self.shared.next_log(log);
         let next_wal = log.wal_number;
         self.shared.writes.log_now.store(next_wal.0, Ordering::Release);
-        let (alone, mut frozen) = (log.is_alone(), Vec::new());
+        let mut frozen = Vec::new();
         for Fresh { at, table, writer } in fresh {
             let family = &mut log.families[at];
             let old = family.mem.replace(writer).freeze();
@@ -185,10 +185,8 @@ impl Shell {
                 family.unlogged_before = Some(old_id);
             }
             let bytes = old.bytes() as u64;
-            // Batches of several families are counted by none of their gates. A nearly empty memtable is mostly
-            // overhead, which says nothing of a full one.
-            let passed = family.family.gate.take_passed();
-            let written = if alone { passed.clamp(bytes / 4, bytes) } else { bytes };
+            // A nearly empty memtable is mostly overhead, which says nothing of a full one.
+            let written = family.family.gate.take_passed().clamp(bytes / 4, bytes);
             family.family.push_memtable(new);
             let event = Event::Frozen { mem: old_id, bytes, written, log_number: next_wal.0 };
             frozen.push((self.shared.shell(family.family.clone()), event));
