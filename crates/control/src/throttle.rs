@@ -152,12 +152,12 @@ impl Throttle {
             return;
         }
         let (since, _) = self.flushes.pop_front().expect("there are several");
-        if since == now {
+        let span = now.saturating_sub(since);
+        if span == 0 {
             // All of one batch of edits: that says nothing of how fast they came.
             return;
         }
         let bytes: u64 = self.flushes.iter().map(|f| f.1.written).sum();
-        let span = now.saturating_sub(since).max(1);
         let pace = u128::from(bytes) * 1_000_000_000 / u128::from(span);
         let pace = u64::try_from(pace).unwrap_or(MAX_PACE).min(MAX_PACE);
         self.pace = (self.pace - self.pace / 16).max(pace);

@@ -35,7 +35,7 @@ Examples:
 Time is virtual, so the same flags give the same figures, on any machine. The planner and the core
 are those of a database; files, keys, the disk and the processors are modelled.";
 
-/// Writes of a life that changes, enough to see it recover, or that is offered them at a rate.
+/// Writes of a life that changes, enough to see it recover, and of one that is offered writes at a rate.
 const CHANGE_NUM: u64 = 2_000_000;
 
 /// Flags of `lithify lab`; flatten them into a command line.

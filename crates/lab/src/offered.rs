@@ -12,16 +12,16 @@ use lithify_bench::fold::to_columns;
 use crate::command::show::table;
 use crate::grid::varied;
 use crate::setup::Setup;
-use crate::tally::STEP;
-use crate::world::{Life, live};
+use crate::sudden::{loaded, middle, rate, second_half};
+use crate::world::live;
 
 /// How late the writes of a life were, seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Late {
-    pub(crate) p50: f64,
-    pub(crate) p99: f64,
-    pub(crate) p999: f64,
-    pub(crate) max: f64,
+    p50: f64,
+    p99: f64,
+    p999: f64,
+    max: f64,
 }
 
 impl Late {
@@ -37,25 +37,13 @@ impl Late {
     }
 }
 
-/// Writes per second over the second half of the writes.
-fn sustained(life: &Life, setup: &Setup) -> f64 {
-    let steps = &life.steps[..(life.load.seconds * 1e9) as usize / STEP as usize];
-    let (mut bytes, half) = (0.0, life.user_bytes / 2.0);
-    let first = steps.iter().position(|s| {
-        bytes += s.bytes;
-        bytes >= half
-    });
-    let there = &steps[first.unwrap_or(0)..];
-    let bytes: f64 = there.iter().map(|s| s.bytes).sum();
-    bytes * 1e9 / (STEP as f64 * there.len().max(1) as f64) / setup.bytes.user
-}
-
 /// What a policy sustains, writes per second, and how late writes are at `share` of it.
 ///
 /// # Errors
 /// A life that broke an invariant.
 pub(crate) fn offered(setup: &Setup, share: f64) -> Result<(f64, Late)> {
-    let rate = sustained(&live(setup)?, setup);
+    let life = live(setup)?;
+    let rate = rate(second_half(loaded(&life), life.user_bytes)) / setup.bytes.user;
     let life = live(&Setup { offered: Some(share * rate), ..setup.clone() })?;
     Ok((rate, Late::of(&life.late[life.late.len() / 2..])))
 }
@@ -78,11 +66,7 @@ pub(crate) fn report(
         let all: Result<Vec<_>> =
             varied(setup, tries).map(|setup| offered(&setup, share)).collect();
         let all = all.with_context(|| format!("{policy}, {} threads", setup.threads))?;
-        let middle = |of: fn(&(f64, Late)) -> f64| {
-            let mut of: Vec<f64> = all.iter().map(of).collect();
-            of.sort_by(f64::total_cmp);
-            of[of.len() / 2]
-        };
+        let middle = |of: fn(&(f64, Late)) -> f64| middle(all.iter().map(of).collect());
         let rate = middle(|one| one.0) * setup.bytes.user / 1e6;
         let ms = |seconds: f64| format!("{:.1}", 1e3 * seconds);
         t.add_row([

@@ -115,19 +115,19 @@ pub(crate) fn sudden(setup: &Setup, change: Change, tries: u32) -> Result<Outcom
 }
 
 /// The median; the upper one of an even number.
-fn middle(mut of: Vec<f64>) -> f64 {
+pub(crate) fn middle(mut of: Vec<f64>) -> f64 {
     of.sort_by(f64::total_cmp);
     of[of.len() / 2]
 }
 
 /// The steps under load.
-fn loaded(life: &Life) -> &[Step] {
+pub(crate) fn loaded(life: &Life) -> &[Step] {
     let steps = (life.load.seconds * 1e9) as u64 / STEP;
     &life.steps[..(steps as usize).min(life.steps.len())]
 }
 
 /// The steps behind half of the bytes.
-fn second_half(steps: &[Step], bytes: f64) -> &[Step] {
+pub(crate) fn second_half(steps: &[Step], bytes: f64) -> &[Step] {
     let mut sum = 0.0;
     let first = steps.iter().position(|s| {
         sum += s.bytes;
@@ -136,7 +136,8 @@ fn second_half(steps: &[Step], bytes: f64) -> &[Step] {
     &steps[first.unwrap_or(0)..]
 }
 
-fn rate(steps: &[Step]) -> f64 {
+/// User bytes per second.
+pub(crate) fn rate(steps: &[Step]) -> f64 {
     let bytes: f64 = steps.iter().map(|s| s.bytes).sum();
     bytes * 1e9 / (STEP as f64 * steps.len().max(1) as f64)
 }

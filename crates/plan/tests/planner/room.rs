@@ -7,8 +7,8 @@ use std::sync::Arc;
 use lithify_base::{CfId, FileId, JobId, KeyRange, Pos, bytewise};
 use lithify_lsm::{Edit, FileMeta, Version};
 use lithify_plan::{
-    InFlight, JobSpec, JobState, Layers, Limits, MemState, PlanOptions, PolicyKind, Reason, View,
-    is_short, plan, policies, validate_commit,
+    InFlight, JobSpec, JobState, Layers, Limits, Load, MemState, PlanOptions, PolicyKind, Reason,
+    View, is_short, plan, policies, validate_commit,
 };
 
 const MIB: u64 = 1 << 20;
@@ -44,6 +44,24 @@ fn room_for_flushes_and_a_narrow_job_is_kept() {
     // Files are small next to all there is, or an eighth of that is enough.
     let small = |left| is_short(&o, &mem, left, u64::MAX, || layers(2 * MIB, 12 * MIB, true));
     assert!(!small(4 * MIB) && small(3 * MIB));
+}
+
+/// What is not worth its bytes is begun all the same once writers wait for room.
+#[test]
+fn no_job_is_held_back_for_its_price_while_room_is_short() {
+    let o = PlanOptions { dynamic_levels: false, ..options(PolicyKind::Adaptive) };
+    let mut edit = Edit::new(CfId(0));
+    edit.adds = (1..=5).map(|n| file(n, Pos::new(0, n as u32), 0, 999, MIB)).collect();
+    edit.adds.push(file(9, Pos::base(1), 0, 999, 90 * MIB));
+    let version = Version::empty(bytewise()).apply(&edit).unwrap();
+    let load = Load { price: Load::FULL_PRICE, useful: 1, written: true };
+    let mem = MemState::default();
+    let jobs = |short: bool| {
+        let limits = Limits { short, ..Limits::default() };
+        let view = View::new(&version, &[], &mem, &o, limits).under(load);
+        plan(&view, &policies(PolicyKind::Adaptive)).len()
+    };
+    assert_eq!((jobs(false), jobs(true)), (0, 1));
 }
 
 #[test]

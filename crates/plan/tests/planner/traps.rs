@@ -62,6 +62,16 @@ fn stall_deadlock() {
     }
 }
 
+/// Jobs are begun and one of them ends; true if writers are not stopped then.
+fn takes_writes_after_a_job(life: &mut Life) -> bool {
+    life.start_jobs(2);
+    if !life.flight.is_empty() {
+        let at = life.random.usize(..life.flight.len());
+        life.finish(at);
+    }
+    stall(&life.version, &MemState::default(), &life.options).verdict != Verdict::Stop
+}
+
 /// Memtables are small beside the base level, and hardly overlap: level 0 is never deep, and its bytes stop writers, or the
 /// number of its runs.
 #[test]
@@ -80,13 +90,7 @@ fn level_0_that_is_not_deep_stops_no_writer_for_good() {
         (0..many).for_each(|n| flush(&mut life, n));
         let steps = if many > 0 { 30 } else { 200 };
         for n in many..many + steps {
-            life.start_jobs(2);
-            if !life.flight.is_empty() {
-                let at = life.random.usize(..life.flight.len());
-                life.finish(at);
-            }
-            let mem = MemState::default();
-            if stall(&life.version, &mem, &life.options).verdict != Verdict::Stop {
+            if takes_writes_after_a_job(&mut life) {
                 flush(&mut life, n);
             }
         }
@@ -112,13 +116,7 @@ fn debt_of_level_0_that_is_not_deep_stops_no_writer_for_good() {
         let edit = Edit { job: Some(JobId(0)), adds: old, ..Edit::new(CfId(0)) };
         life.version = life.version.apply(&edit).unwrap();
         for n in 0..600 {
-            life.start_jobs(2);
-            if !life.flight.is_empty() {
-                let at = life.random.usize(..life.flight.len());
-                life.finish(at);
-            }
-            let mem = MemState::default();
-            if stall(&life.version, &mem, &life.options).verdict != Verdict::Stop {
+            if takes_writes_after_a_job(&mut life) {
                 life.flush_over(100 * n, 100 * n + 99);
             }
         }

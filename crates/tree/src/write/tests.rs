@@ -127,6 +127,33 @@ fn a_turn_that_stays_taken_is_not_waited_for_for_ever() {
 }
 
 #[test]
+fn a_batch_that_is_larger_than_a_group_waits_for_its_own_turn() {
+    let gathered = |value: usize| {
+        let (turn, rt) = (Turn::new(Box::new(7)), Watched::new(|| {}));
+        let token = turn.try_take().unwrap();
+        let sleep = || {
+            let mut large = BatchBuilder::new();
+            large.put(CfId(0), b"k", &vec![0; value]);
+            match turn.wait(&rt, large, Durability::Os).1 {
+                Outcome::Yours(token) => turn.pass_on(token),
+                Outcome::Served(result) => result.unwrap(),
+            }
+        };
+        std::thread::scope(|threads| {
+            threads.spawn(sleep);
+            while !rt.sleeps.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            let group = turn.gather(|_| true);
+            group.iter().for_each(|w| w.serve(Ok(())));
+            turn.pass_on(token);
+            group.len()
+        })
+    };
+    assert_eq!((gathered(1000), gathered(2 << 20)), (1, 0));
+}
+
+#[test]
 fn a_writer_that_spins_does_not_overtake_one_that_sleeps() {
     let (turn, rt) = (Turn::new(Box::new(7)), Watched::new(|| {}));
     let token = turn.try_take().unwrap();

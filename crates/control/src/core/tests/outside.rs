@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lithify_base::{Error, ErrorKind, KeyRange, Pos};
-use lithify_plan::{Cost, CutPolicy, JobSpec, Kind, Prio, Reason};
+use lithify_plan::{Cost, CutPolicy, JobSpec, JobState, Kind, Prio, Reason};
 
 use super::World;
 use crate::{Command, Event, Outside};
@@ -19,6 +19,16 @@ fn done(w: &mut World, wanted: u64) -> Option<Option<ErrorKind>> {
 
 fn installed(w: &mut World) -> bool {
     w.take(|c| matches!(c, Command::Install { .. }).then_some(())).is_some()
+}
+
+/// The promise of each is part of the commit, not that of the first alone.
+#[test]
+fn several_tables_commit_together() {
+    let mut w = World::new(0);
+    let files = vec![w.file(Pos::base(6), "a", "c"), w.file(Pos::base(6), "m", "p")];
+    w.on(Event::Outside { id: 1, request: Outside::Ingest { files } });
+    let states: Vec<_> = w.core.in_flight().iter().map(|f| f.state).collect();
+    assert_eq!(states, [JobState::Committing; 2]);
 }
 
 /// A table over a gap of a compaction's inputs goes on top of what that will write there.
