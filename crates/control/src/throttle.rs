@@ -5,7 +5,9 @@
 //! - the rate that compactions sustain: the room in level 0 before a stop, over the time until level 0 is
 //!   shorter (`relief`);
 //! - where the verdict on writes is "slow down" (a pure function of the tree and the memtables,
-//!   `plan::stall`), one that falls smoothly with that room, whatever is at work:
+//!   `plan::stall`), one that falls smoothly with the room before a stop. Under `adaptive`, for the depth of level 0, it
+//!   holds only while no compaction is at work that takes from it: where one is, it takes from where level 0 is
+//!   deepest, and its end says better how fast writers may be. Jobs of other policies may leave the deepest range as it is.
 //!
 //! ```text
 //!   rate = pace x s x (2 - s), s = room left / room between slow-down and stop
@@ -24,7 +26,7 @@
 
 use std::collections::VecDeque;
 
-use lithify_plan::{Cause, PlanOptions, Stall, Verdict};
+use lithify_plan::{Cause, PlanOptions, PolicyKind, Stall, Verdict};
 
 use crate::relief::Run;
 
@@ -188,7 +190,12 @@ impl Throttle {
                 let (left, of) = (u128::from(left.min(of)), u128::from(of.max(1)));
                 let share = u128::from(pace) * left / of * (2 * of - left) / of;
                 let share = u64::try_from(share).unwrap_or(MAX_PACE);
-                let rate = sustained.map_or(share, |(rate, _)| rate.min(share));
+                let by_ends = cause == Cause::L0Files && options.policy == PolicyKind::Adaptive;
+                let rate = match sustained {
+                    Some((rate, _)) if by_ends => rate,
+                    Some((rate, _)) => rate.min(share),
+                    None => share,
+                };
                 let delay = Some(at_least((rate, cause)));
                 Pressure { delay, memory, ..Pressure::default() }
             }
@@ -335,9 +342,22 @@ mod tests {
         assert_eq!(told(0).rate(0, 0), Some((MIB, Cause::L0Files)), "the least rate");
         let slow =
             Stall { verdict: Verdict::Delay, cause: Some(Cause::L0Files), l0_depth: 24, debt: 0 };
-        let rate =
-            |sustained| t.judge(&slow, &o, Some((sustained * MIB, Cause::L0Files)), None).delay;
-        assert_eq!(rate(50), Some((50 * MIB, Cause::L0Files)));
-        assert_eq!(rate(900), Some((300 * MIB, Cause::L0Files)), "room alone says 300");
+        let rate = |rate: u64, policy: PolicyKind| {
+            let o = PlanOptions { policy, ..PlanOptions::default() };
+            t.judge(&slow, &o, Some((rate * MIB, Cause::L0Files)), None).delay
+        };
+        assert_eq!(rate(50, PolicyKind::Hybrid), Some((50 * MIB, Cause::L0Files)));
+        assert_eq!(
+            rate(900, PolicyKind::Hybrid),
+            Some((300 * MIB, Cause::L0Files)),
+            "room says 300"
+        );
+        assert_eq!(rate(50, PolicyKind::Adaptive), Some((50 * MIB, Cause::L0Files)));
+        assert_eq!(rate(900, PolicyKind::Adaptive), Some((900 * MIB, Cause::L0Files)));
+        let debt = Stall { cause: Some(Cause::PendingBytes), debt: 3 << 30, ..slow };
+        let o = PlanOptions { soft_debt: 2 << 30, hard_debt: 4 << 30, ..o };
+        let o = PlanOptions { policy: PolicyKind::Adaptive, ..o };
+        let told = t.judge(&debt, &o, Some((900 * MIB, Cause::L0Files)), None).delay;
+        assert_eq!(told, Some((240 * MIB, Cause::PendingBytes)), "of debt it says nothing");
     }
 }

@@ -138,10 +138,16 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// Memtables of so many bytes, and the first map that a database has with them.
+    pub fn set_memtable(&mut self, bytes: u64) {
+        self.plan.memtable_bytes = bytes;
+        self.plan.buckets.initial = self.plan.policy.first_buckets(self.threads, bytes);
+    }
+
     /// The bench's defaults: 16-byte keys, two compaction threads on two cores, an unlimited disk.
     pub fn new(policy: PolicyKind, threads: u32, value_size: u64) -> Setup {
         let preset = PlanOptions::preset(policy);
-        let initial = policy.first_buckets(threads);
+        let initial = policy.first_buckets(threads, preset.memtable_bytes);
         Setup {
             plan: PlanOptions {
                 dynamic_levels: false,

@@ -230,6 +230,7 @@ pub(super) fn setup(f: &Flags, policy: PolicyKind, threads: u32) -> Result<Setup
         "issue" => CommitOrder::Issue,
         other => bail!("--commit-order {other}: there are dependency, issue"),
     };
+    s.set_memtable(f.memtable);
     levels(f, &mut s.plan)?;
     planner(f, &mut s.plan)?;
     Ok(s)
@@ -284,7 +285,6 @@ fn levels(f: &Flags, p: &mut PlanOptions) -> Result<()> {
         bail!("--l0: give trigger, slow-down and stop");
     };
     (p.l0_trigger, p.l0_slowdown, p.l0_stop) = (trigger, slowdown, stop);
-    p.memtable_bytes = f.memtable;
     p.max_memtables = f.memtables;
     p.level_base_bytes = f.level_base;
     p.multiplier = f.multiplier;

@@ -172,7 +172,7 @@ impl Cell {
         s.merge_ns = (s.merge_ns + merge) / left;
         s.flush_ns += flush;
         let memtable = self.memtable().1;
-        s.plan.memtable_bytes = memtable;
+        s.set_memtable(memtable);
         s.plan.file_bytes = memtable;
         s.plan.level_base_bytes = 4 * memtable * shape;
         (s.device.bandwidth, s.device.latency) =

@@ -29,17 +29,13 @@
 use lithify_base::{Comparator, Key, MAX_LEVELS};
 use lithify_lsm::{BucketMap, BucketStat, Run, Version, Violation};
 
-use crate::nouns::options::{PlanOptions, PolicyKind};
+use crate::nouns::options::{FIRST_BUCKETS, PlanOptions, PolicyKind, adaptive_buckets};
 use crate::nouns::spec::{JobSpec, Kind};
 
 /// Flushes a bucket must have seen data of before it is split.
 const ENTRIES_MIN: usize = 3;
 /// Most buckets of any map.
 const BUCKETS_MAX: u64 = 4096;
-/// Most buckets of a map of `adaptive` where no more compactions than that are of use. It needs few jobs at once,
-/// as each waits until it is worth its bytes. Each file costs the thread that flushes as much time as 150 KiB of
-/// entries, and where nothing else limits writers, that thread does: 16 files of 16 MiB made them a seventh slower.
-const BUCKETS_ADAPTIVE: u64 = 8;
 /// Under `adaptive`, a bucket is split above this part of what each useful compaction would have if all had as
 /// much, thousandths; while there are fewer buckets than useful compactions.
 const WIDE: u64 = 1500;
@@ -147,7 +143,9 @@ pub fn create(version: &Version, options: &PlanOptions, sample: &[(Key, u64)]) -
 /// `adaptive` no more than compactions are of use, or than are worth what cutting costs.
 fn bucket_limit(options: &PlanOptions) -> u64 {
     let most = match options.policy {
-        PolicyKind::Adaptive => u64::from(options.buckets.useful).max(BUCKETS_ADAPTIVE),
+        PolicyKind::Adaptive => {
+            options.buckets.useful.max(adaptive_buckets(options.memtable_bytes)).into()
+        }
         _ => BUCKETS_MAX,
     };
     let fill = options.memtable_bytes / options.buckets.min_file_bytes.max(1);
@@ -238,10 +236,10 @@ fn share(map: &BucketMap, i: usize, parts: u64) -> u64 {
 }
 
 /// Into how many parts bucket `i` goes because few jobs would have all there is while slots stand empty.
-/// 1 where no more compactions are of use than any map of `adaptive` may have buckets.
+/// 1 where any map of `adaptive` has enough of them.
 fn parts_for_slots(map: &BucketMap, i: usize, options: &PlanOptions) -> u64 {
     let limit = bucket_limit(options);
-    let many = options.policy == PolicyKind::Adaptive && limit > BUCKETS_ADAPTIVE;
+    let many = options.policy == PolicyKind::Adaptive && limit > u64::from(FIRST_BUCKETS);
     match share(map, i, limit) {
         part if many && part > WIDE => part.div_ceil(1000),
         _ => 1,

@@ -212,11 +212,13 @@ pub(crate) fn at_any_price(
     down(view, &there, Score::default(), offers)
 }
 
-/// Offers the newest runs of each stretch that is deep, merged in place: as many as make the bytes per removed run the
-/// fewest.
+/// Offers the newest runs of each stretch that is deep, the deepest first, merged in place: as many as make the bytes per
+/// removed run the fewest. All stretches become deep together while a long job goes down, and writers wait for the deepest.
 pub(crate) fn in_place(view: &View, all: &[Rc<Gathered>], offers: &mut Offers) -> ControlFlow<()> {
     let (runs, depth) = (view.version.level(0).runs(), deep(view));
-    for g in all.iter().filter(|g| g.interval.depth >= depth) {
+    let mut there: Vec<_> = all.iter().filter(|g| g.interval.depth >= depth).collect();
+    there.sort_by_key(|g| std::cmp::Reverse(g.interval.depth));
+    for g in there {
         let newest = g.interval.covering(runs, view.order()).skip_while(|f| !view.is_idle(f));
         let files: Vec<FileRef> = newest.take_while(|f| view.is_idle(f)).cloned().collect();
         let window = cheapest(&files);

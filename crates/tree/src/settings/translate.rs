@@ -59,7 +59,7 @@ pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
         Some(plan) => PlanOptions { policy, ..(**plan).clone() },
         None => {
             let preset = PlanOptions::preset(policy);
-            let initial = policy.first_buckets(s.compaction_threads);
+            let initial = policy.first_buckets(s.compaction_threads, s.memtable_bytes);
             let buckets = BucketOptions { initial, ..preset.buckets };
             PlanOptions { buckets, ..preset }
         }
