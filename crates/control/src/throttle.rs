@@ -5,9 +5,9 @@
 //! - the rate that compactions sustain: the room in level 0 before a stop, over the time until level 0 is
 //!   shorter (`relief`);
 //! - where the verdict on writes is "slow down" (a pure function of the tree and the memtables,
-//!   `plan::stall`), one that falls smoothly with the room before a stop. Under `adaptive`, for the depth of level 0, it
-//!   holds only while no compaction is at work that takes from it: where one is, it takes from where level 0 is
-//!   deepest, and its end says better how fast writers may be. Jobs of other policies may leave the deepest range as it is.
+//!   `plan::stall`), one that falls smoothly with the room before a stop. For the depth of level 0 `adaptive` does
+//!   without it while a compaction is at work that takes from level 0: when that ends, the deepest range is the next, so
+//!   the room until then says better how fast writers may be. Other policies may go on with another range.
 //!
 //! ```text
 //!   rate = pace x s x (2 - s), s = room left / room between slow-down and stop

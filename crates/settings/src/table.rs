@@ -139,8 +139,7 @@ settings! {
     l0_trigger: u32, Number("1" up), First Family live,
         default("4", "rewrites little and keeps reads short"),
         rocksdb("level0_file_num_compaction_trigger" in Family writes plain reads number);
-    /// Runs of level 0 that cover one key at which writes are slowed down, so that compactions catch up: to the rate at
-    /// which compactions at work make them fewer before `l0_stop`.
+    /// Runs of level 0 that cover one key at which writes are slowed down, so that compactions catch up.
     l0_slowdown: u32, Number("1" up), First Family live,
         default("20", "writers are slowed before reads suffer"),
         rocksdb("level0_slowdown_writes_trigger" in Family writes plain reads number);

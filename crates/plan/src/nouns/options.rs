@@ -123,24 +123,24 @@ impl PolicyKind {
 
 /// Fewest buckets of a first map: of two or three none could ever be twice as hot as the average.
 pub(crate) const FIRST_BUCKETS: u32 = 8;
-/// Most buckets of a first map of `adaptive`, where each gets [`WORTH_A_FILE`] of a memtable. It needs few jobs at once, as
-/// each waits until it is worth its bytes; but the more buckets there are, the shorter are its jobs, and the less the others
-/// gather meanwhile. Each file costs the thread that flushes as much time as 150 KiB of entries, and where nothing
+/// Most buckets of a first map of `adaptive`, where each gets [`WORTH_A_FILE`] of a memtable. `adaptive` needs few jobs at
+/// once, as each waits until it is worth its bytes; but the more buckets there are, the shorter are its jobs, and the less
+/// the other buckets gather meanwhile. Each file costs the thread that flushes as much time as 115 KiB of entries, and where nothing
 /// else limits writers, that thread does: 16 files of 16 MiB made them a seventh slower.
 const MANY_BUCKETS: u32 = 12;
 /// Bytes of a memtable beside which a file more costs a flush next to nothing.
 const WORTH_A_FILE: u64 = 4 << 20;
+/// Transfers at once for each compaction thread, and the most.
+const TRANSFERS_EACH: u32 = 16;
+const TRANSFERS_MOST: u32 = 256;
+/// Transfers at once under `adaptive`; 32 and 48 lose more to other policies in the lab (`docs/internals/compaction.md`).
+const TRANSFERS_ADAPTIVE: u32 = 64;
 
 /// Buckets of a map of `adaptive`, with memtables of so many bytes, while no more compactions are of use.
 pub(crate) fn adaptive_buckets(memtable_bytes: u64) -> u32 {
     let fill = u32::try_from(memtable_bytes / WORTH_A_FILE).unwrap_or(u32::MAX);
     fill.clamp(FIRST_BUCKETS, MANY_BUCKETS)
 }
-/// Transfers at once for each compaction thread, and the most.
-const TRANSFERS_EACH: u32 = 16;
-const TRANSFERS_MOST: u32 = 256;
-/// Transfers at once under `adaptive`; 32 and 48 lose more to other policies in the lab (`docs/internals/compaction.md`).
-const TRANSFERS_ADAPTIVE: u32 = 64;
 
 /// When data may be stacked over a locked way (G1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
