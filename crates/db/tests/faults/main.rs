@@ -6,6 +6,7 @@ mod common;
 mod bit_flips;
 mod closing;
 mod damage;
+mod ended_logs;
 mod failing_storage;
 mod logs_ahead;
 mod mapped;

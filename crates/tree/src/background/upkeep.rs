@@ -9,7 +9,6 @@ use lithify_control::Event;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_env::{Hanging, Job, Mono, Step};
-use lithify_files::wal::WalWriter;
 use lithify_journal::files::FileName;
 use lithify_lsm::FileRef;
 
@@ -99,7 +98,7 @@ impl Shared {
     }
 
     /// Remembers who closes a log, if it is not obsolete before.
-    pub(crate) fn log_ended(&self, number: FileId, ended: &Ended) {
+    pub(crate) fn log_ended(&self, number: FileId, ended: &Arc<Ended>) {
         let mut logs = self.writes.logs.lock();
         logs.iter_mut().rfind(|l| l.number == number).expect("it was made").ended =
             Some(ended.clone());
@@ -107,23 +106,30 @@ impl Shared {
 
     /// Deletes logs whose writes are all in tables, also those that wait to be made durable, but
     /// not the newest: if the manifest's last edit is damaged later on, that log or its follower's
-    /// first record tells.
+    /// first record tells. So it is made durable, once it is the only one that is not needed.
     pub(crate) fn sweep_logs(self: &Arc<Shared>) {
         if self.keeps_files() {
             return;
         }
         let first = self.first_log();
-        let gone: Vec<LogFile> = {
+        let (gone, kept) = {
             let mut logs = self.writes.logs.lock();
             let newest = logs.last().map(|l| l.number);
-            logs.extract_if(.., |l| l.number.0 < first && Some(l.number) != newest).collect()
+            let gone = logs.extract_if(.., |l| l.number.0 < first && Some(l.number) != newest);
+            let gone: Vec<LogFile> = gone.collect();
+            let kept = logs.first().filter(|l| l.number.0 < first);
+            (gone, kept.and_then(|l| l.ended.clone()))
         };
         for LogFile { number, ended } in gone {
-            let wal = ended.and_then(|ended| ended.lock().take());
-            wal.into_iter().for_each(WalWriter::abandon);
+            if let Some(ended) = ended {
+                ended.abandon();
+            }
             if let Err(e) = self.resources.dir.remove(FileName::Wal(number.0)) {
                 self.note("delete_failed", &[("cause", e.to_string().into())]);
             }
+        }
+        if let Some(ended) = kept {
+            ended.begin(&self.resources.env.rt);
         }
     }
 

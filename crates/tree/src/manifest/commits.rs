@@ -310,13 +310,13 @@ impl CommitEdits {
         }
         let below = self.edits().filter_map(|(_, edit)| edit.log_number).max()?;
         let closing = self.shared.writes.closing.lock();
-        let below = closing.iter().filter(|log| log.end.number().0 < below);
-        for log in below {
-            if !log.done.is_done() {
-                return Some(log.done.clone());
+        let below = || closing.iter().filter(|log| log.end.number().0 < below);
+        below().for_each(|log| log.ended.begin(&self.shared.resources.env.rt));
+        for log in below() {
+            if !log.done().is_done() {
+                return Some(log.done().clone());
             }
-            let result = log.result.lock().clone();
-            self.lost = self.lost.take().or(result.err());
+            self.lost = self.lost.take().or(log.result().err());
         }
         None
     }

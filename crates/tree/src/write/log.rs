@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use lithify_base::{CfId, FileId, Result, Seq};
+use lithify_base::{CfId, Error, ErrorKind, FileId, Result, Seq};
 use lithify_control::MemId;
-use lithify_env::sync::atomic::AtomicU64;
+use lithify_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{RtRef, Ticket};
+use lithify_env::{Class, Job, RtRef, Step, Ticket, Urgency};
 use lithify_files::wal::{NewLog, WalEnd, WalWriter};
 use lithify_journal::wal::BatchBuilder;
 use lithify_memtable::{MemTable, MemWriter};
@@ -29,7 +29,7 @@ pub(crate) struct Log {
     pub(crate) next_wal: Option<FileId>,
     /// How the log before ended.
     pub(crate) before: Option<WalEnd>,
-    /// Logs of earlier memtables that are still being synced.
+    /// Logs of earlier memtables that are neither durable nor in tables, as far as is known.
     pub(crate) closing: Vec<Closing>,
     /// Earlier logs that a family may still need, with their bytes, oldest first.
     pub(crate) kept: VecDeque<(u64, u64)>,
@@ -87,29 +87,104 @@ impl Filling {
 }
 
 /// A log that has ended, until it is closed.
-pub(crate) type Ended = Arc<Mutex<Option<WalWriter>>>;
+pub(crate) struct Ended {
+    /// Until a job closes it, or all it held is in tables.
+    wal: Mutex<Option<WalWriter>>,
+    /// The log before, as long as that may not be closed.
+    before: Mutex<Option<Ticket>>,
+    /// A job closes it.
+    begun: AtomicBool,
+    /// It is closed, or all it held is in tables.
+    pub(super) done: Ticket,
+    pub(super) result: Mutex<Result<()>>,
+}
+
+impl Ended {
+    /// What closes `wal`, once it is asked to, after the log whose end completes `before`.
+    pub(super) fn new(wal: WalWriter, before: Option<Ticket>) -> Arc<Ended> {
+        Arc::new(Ended {
+            wal: Mutex::new(Some(wal)),
+            before: Mutex::new(before),
+            begun: AtomicBool::new(false),
+            done: Ticket::new(),
+            result: Mutex::new(Ok(())),
+        })
+    }
+    /// Has it made durable in the background. Those before it have to be begun, too: it waits for them.
+    pub(crate) fn begin(self: &Arc<Ended>, rt: &RtRef) {
+        if !self.begun.swap(true, Ordering::AcqRel) {
+            rt.spawn(Class::Io, Box::new(CloseWal(self.clone())));
+        }
+    }
+    /// Closes it as it is, if no job has begun to: all that it and those before it held is in tables.
+    pub(crate) fn abandon(&self) {
+        let wal = self.wal.lock().take();
+        if let Some(wal) = wal {
+            wal.abandon();
+            self.done.complete();
+        }
+    }
+    /// Syncs, seals and closes it, after the one before.
+    fn close(&self) -> Step {
+        if let Some(before) = self.before.lock().take_if(|t| !t.is_done()) {
+            return Step::Wait(before);
+        }
+        // Its own statement: the lock is not held while the disk works.
+        let wal = self.wal.lock().take();
+        if let Some(wal) = wal
+            && let Err(e) = wal.close()
+        {
+            *self.result.lock() = Err(e);
+        }
+        self.done.complete();
+        Step::Done
+    }
+}
+
+struct CloseWal(Arc<Ended>);
+
+impl Job for CloseWal {
+    fn step(&mut self) -> Step {
+        self.0.close()
+    }
+    /// Synced writes wait for it.
+    fn urgency(&self) -> Urgency {
+        Urgency::FIRST
+    }
+    fn panicked(&mut self, message: String) {
+        *self.0.result.lock() = Err(Error::new(ErrorKind::Internal, message));
+        self.0.done.complete();
+    }
+}
 
 /// A log that was made and not deleted.
 pub(crate) struct LogFile {
     pub(crate) number: FileId,
     /// `None` as long as it is the one that is written.
-    pub(crate) ended: Option<Ended>,
+    pub(crate) ended: Option<Arc<Ended>>,
 }
 
-/// A log of an earlier memtable on its way to stable storage.
+/// A log of an earlier memtable that is not known to be on stable storage.
 #[derive(Clone)]
 pub(crate) struct Closing {
     /// Its memtable, in the default family.
     pub(super) mem: MemId,
     pub(crate) end: WalEnd,
-    pub(crate) done: Ticket,
-    pub(crate) result: Arc<Mutex<Result<()>>>,
+    pub(crate) ended: Arc<Ended>,
 }
 
 impl Closing {
-    /// True if it needs no second look.
+    /// It needs no second look.
     pub(super) fn is_over(&self) -> bool {
-        self.done.is_done() && self.result.lock().is_ok()
+        self.ended.done.is_done() && self.ended.result.lock().is_ok()
+    }
+    /// Completes once it is durable, or all it held is in tables; never, if it is not begun.
+    pub(crate) fn done(&self) -> &Ticket {
+        &self.ended.done
+    }
+    /// How that went, once it is done.
+    pub(crate) fn result(&self) -> Result<()> {
+        self.ended.result.lock().clone()
     }
 }
 

@@ -15,9 +15,10 @@
 //!   7.sst  acked, acked             written, synced
 //!   MANIFEST  +7.sst, logs from 9   synced: 7.log is never read again -> NotCommitted
 //! ```
-//! An ended log is made durable and closed in the background, unless all it held is in tables before
-//! its turn has come: then it is closed as it is, and deleted. However slow syncs are, no more logs are
-//! open than those that count, and one.
+//! An ended log is made durable and closed in the background once that is asked for: by a synced write, a new family, a close,
+//! or the edit of a flush. If all it held is in tables before, as it is where a program does not sync, then it is closed as it
+//! is, and deleted: its bytes need not go to the disk at all. However slow syncs are, no more logs are open than those that
+//! count, and one.
 //!
 //! With several families the edit of one flush would take away its part of a batch that others wait
 //! to replay. So the edit of a flush waits there until every log below its own is durable, and the
@@ -34,9 +35,8 @@
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_control::MemId;
+use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
-use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{Class, Job, Step, Ticket, Urgency};
 use lithify_files::wal::WalWriter;
 
 use super::log::{Closing, Ended, GivenUp, Log};
@@ -69,26 +69,32 @@ impl Shell {
         }
     }
 
-    /// Syncs, seals and closes the log of the active memtable in the background, after those
-    /// before it: a seal is proof that earlier logs are synced, too.
+    /// Ends the part of the log of the active memtable. It is made durable when that is asked for, and at once where it will be:
+    /// by a program that syncs, and by the edits of flushes where there are several families. Otherwise its memtable is
+    /// flushed meanwhile, and writing its bytes once more would only keep the disk from that.
     pub(super) fn close_wal(&self, log: &mut Log, mut wal: WalWriter) {
         log.closing.retain(|c| !c.is_over());
-        let before = log.closing.last().map(|c| c.done.clone());
-        let done = Ticket::new();
-        let result = Arc::new(Mutex::new(Ok(())));
+        let before = log.closing.last().map(|c| c.done().clone());
         let end = wal.end().expect("a log that has ended says so again");
-        let ended = Arc::new(Mutex::new(Some(wal)));
-        self.shared.log_ended(end.number(), &ended);
-        let job = CloseWal { ended, before, done: done.clone(), result: result.clone() };
-        self.shared.resources.env.rt.spawn(Class::Io, Box::new(job));
+        let at_once = wal.synced() > 0 || !log.is_alone();
+        let closing = Closing { mem: log.families[0].id, end, ended: Ended::new(wal, before) };
+        let number = closing.end.number();
+        self.shared.log_ended(number, &closing.ended);
         let from = self.shared.writes.logs_from.load(Ordering::Acquire);
         log.kept.retain(|(number, _)| *number >= from);
-        log.kept.push_back((end.number().0, end.record.size));
-        let closing = Closing { mem: log.families[0].id, end, done, result };
+        log.kept.push_back((number.0, closing.end.record.size));
         log.closing.push(closing.clone());
+        if at_once {
+            self.begin_closing(log);
+        }
         let mut all = self.shared.writes.closing.lock();
         all.retain(|c| !c.is_over());
         all.push(closing);
+    }
+
+    /// Has the logs of earlier memtables made durable in the background.
+    fn begin_closing(&self, log: &Log) {
+        log.closing.iter().for_each(|c| c.ended.begin(&self.shared.resources.env.rt));
     }
 
     /// Waits until the writes in the logs of earlier memtables are on stable storage: a synced
@@ -97,16 +103,16 @@ impl Shell {
     /// # Errors
     /// As [`Shell::replace_log`], if they are not.
     pub(crate) fn sync_closing(&self, log: &mut Log) -> Result<()> {
+        self.begin_closing(log);
         let all = std::mem::take(&mut log.closing);
         for closing in &all {
-            self.shared.resources.env.rt.park(&closing.done, None);
+            self.shared.resources.env.rt.park(closing.done(), None);
         }
         if log.given_up.is_some() && self.family.gate.refused().is_none() {
             return self.wait_replaced(log);
         }
         for closing in all {
-            let result = closing.result.lock().clone();
-            if let Err(lost) = result {
+            if let Err(lost) = closing.result() {
                 self.note("log_lost", &[("cause", lost.to_string().into())]);
                 if !log.is_alone() {
                     return Err(self.not_replaced(lost, &errors::several()));
@@ -166,8 +172,9 @@ impl Shell {
 
     /// All that lost logs held is in tables, and the edit that says so is durable.
     fn log_replaced(&self, log: &mut Log) {
+        self.begin_closing(log);
         for closing in log.closing.drain(..) {
-            self.shared.resources.env.rt.park(&closing.done, None);
+            self.shared.resources.env.rt.park(closing.done(), None);
         }
         log.given_up = None;
         self.shared.writes.closing.lock().clear();
@@ -216,37 +223,5 @@ impl Shell {
             self.shared.go_read_only(error.clone());
         }
         error
-    }
-}
-
-struct CloseWal {
-    ended: Ended,
-    before: Option<Ticket>,
-    done: Ticket,
-    result: Arc<Mutex<Result<()>>>,
-}
-
-impl Job for CloseWal {
-    fn step(&mut self) -> Step {
-        if let Some(before) = self.before.take_if(|t| !t.is_done()) {
-            return Step::Wait(before);
-        }
-        // Its own statement: the lock is not held while the disk works.
-        let wal = self.ended.lock().take();
-        if let Some(wal) = wal
-            && let Err(e) = wal.close()
-        {
-            *self.result.lock() = Err(e);
-        }
-        self.done.complete();
-        Step::Done
-    }
-    /// Synced writes wait for it.
-    fn urgency(&self) -> Urgency {
-        Urgency::FIRST
-    }
-    fn panicked(&mut self, message: String) {
-        *self.result.lock() = Err(Error::new(ErrorKind::Internal, message));
-        self.done.complete();
     }
 }
