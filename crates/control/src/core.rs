@@ -247,7 +247,12 @@ impl Core {
         flow: Option<Box<Flow>>,
         out: &mut Vec<Command>,
     ) {
-        self.retry.succeeded();
+        // A job that was aborted meanwhile says nothing new.
+        match self.jobs.flushed_mem(job) {
+            Some(_) => self.retry.flushes.succeeded(),
+            None if self.jobs.has(job) => self.retry.compactions.succeeded(),
+            None => {}
+        }
         if let Some(flow) = flow {
             self.buckets.built(job, *flow);
         }
@@ -277,18 +282,21 @@ impl Core {
         let Some(gone) = self.jobs.remove_with_dependents(job) else {
             return; // it was aborted before, and its report says nothing new
         };
-        match gone.iter().any(|gone| gone.mem.is_some()) {
+        let is_flush = gone.iter().any(|gone| gone.mem.is_some());
+        match is_flush {
             true => self.health.flush_failed(error.clone(), out),
             false => self.health.compaction_failed(&error, out),
         }
         // The caller that asked for a compaction is told. Other compactions in its way are tried again
         // for a while first.
-        if manual || self.retry.failures() >= PATIENCE {
+        if manual || !is_flush && self.retry.compactions.failures() >= PATIENCE {
             self.fail_manual(&error, out);
         }
-        self.let_go(gone, Some(job), self.retry.next(now), out);
-        self.retry.failed();
-        self.retry.hold_compactions(now);
+        self.let_go(gone, Some(job), self.retry.flushes.next(now), out);
+        match is_flush {
+            true => self.retry.flushes.failed(),
+            false => self.retry.compaction_failed(now),
+        }
         if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Internal | ErrorKind::Fenced) {
             self.health.stop_writes(error, out);
         }

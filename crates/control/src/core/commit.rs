@@ -103,7 +103,7 @@ impl Core {
             Settled::Unknown(error) => return self.seal(error, out),
         }
         self.version = next;
-        self.retry.succeeded();
+        self.retry.edits.succeeded();
         self.health.flushes_work(out);
         let (mut flushed, mut obsolete) = (None, Vec::new());
         let jobs: Vec<JobId> = edits.iter().map(|(job, _)| *job).collect();
@@ -145,14 +145,14 @@ impl Core {
         now: u64,
         out: &mut Vec<Command>,
     ) {
-        self.retry.failed();
-        self.life.wait_until(self.retry.next(now));
+        self.retry.edits.failed();
+        self.life.wait_until(self.retry.edits.next(now));
         if edits.iter().any(|(job, _)| self.jobs.spec(*job).is_some()) {
             self.health.compaction_failed(&error, out);
         }
         // The commit is tried again all the same; but no caller waits for ever until another program
         // frees space.
-        if self.retry.failures() >= PATIENCE {
+        if self.retry.edits.failures() >= PATIENCE {
             self.fail_manual(&error, out);
         }
         for (job, edit) in edits {

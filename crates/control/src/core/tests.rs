@@ -13,6 +13,7 @@ use crate::jobs;
 mod life;
 mod outside;
 mod pace;
+mod retry;
 mod room;
 
 struct World {
