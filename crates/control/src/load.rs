@@ -42,6 +42,10 @@ const STEP: usize = 2;
 const RESTS: u64 = 4;
 /// And after this long in any case, nanoseconds.
 const RESTS_MOST: u64 = 2_000 * MS;
+/// A memtable with less than one part in so many of a full one was frozen early.
+const EARLY: u64 = 2;
+/// What a full one holds is forgotten by one part in so many with each memtable that holds less.
+const FULL_FORGETS: u64 = 8;
 /// The price follows how busy the compactions were while about this many memtables were filled: what has gathered
 /// meanwhile is what goes down next.
 const BUSY_FILLS: u64 = 8;
@@ -72,8 +76,10 @@ pub(crate) struct Meter {
     usual: u64,
     /// Part of the useful compactions that was at work of late, thousandths.
     busy: u64,
-    /// When the last memtable was full, and how long it took, nanoseconds.
+    /// When the last memtable was frozen, and how long it took, or would have to be full, nanoseconds.
     frozen: Option<(u64, u64)>,
+    /// Bytes of a full memtable, as far as was seen.
+    full: u64,
     /// How long a memtable took of late, the mean of about eight, nanoseconds.
     fill: u64,
     /// How long the last memtable took, or the mean if that is less; 0 before there were two.
@@ -98,9 +104,16 @@ impl Meter {
         self.busy = (self.busy * old + part * new).div_ceil(memory);
     }
 
-    /// A memtable is full.
-    pub(crate) fn frozen(&mut self, now: u64) {
+    /// A memtable is frozen, with so many bytes. One that a caller has flushed early says how fast it filled, but not how
+    /// soon the next is full.
+    pub(crate) fn frozen(&mut self, bytes: u64, now: u64) {
         let took = self.frozen.map_or(RESTS_MOST, |(at, _)| now.saturating_sub(at));
+        let took = match bytes < self.full / EARLY {
+            true => whole(took, bytes, self.full),
+            false => took,
+        };
+        // Sizes may change for good.
+        self.full = bytes.max(self.full - self.full.div_ceil(FULL_FORGETS));
         let before = self.frozen.map_or(took, |_| self.fill);
         // A rest says nothing of how soon the next memtables are full.
         self.fill = (7 * before + took.min(RESTS_MOST)) / 8;
@@ -209,11 +222,18 @@ impl Meter {
     }
 }
 
+/// How long a memtable of `full` bytes takes, if `bytes` of it took so long.
+fn whole(took: u64, bytes: u64, full: u64) -> u64 {
+    let whole = u128::from(took) * u128::from(full) / u128::from(bytes.max(1));
+    u64::try_from(whole).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const SECOND: u64 = 1000 * MS;
+    const FULL: u64 = 64 << 20;
 
     /// A machine of which `capacity` compactions get all, for so long: as many compactions are at work as
     /// are of use.
@@ -223,7 +243,7 @@ mod tests {
             let running = meter.useful(slots);
             meter.pass(running, now);
             if (now / span).is_multiple_of(4) {
-                meter.frozen(now);
+                meter.frozen(FULL, now);
             }
             meter.moved(running.min(capacity) as u64 * (100 << 20) / 20, slots);
         }
@@ -284,7 +304,7 @@ mod tests {
             let mut meter = Meter::default();
             for now in (0..=8 * fill).step_by(fill as usize) {
                 meter.pass(1, now);
-                meter.frozen(now);
+                meter.frozen(FULL, now);
             }
             (meter.seen, meter.since, meter.area) = (Vec::new(), meter.at, 0);
             meter.pass(1, meter.at + seen);
@@ -313,7 +333,7 @@ mod tests {
             let mut meter = Meter::default();
             for now in (0..40 * fill).step_by(fill as usize) {
                 meter.pass(2, now);
-                meter.frozen(now);
+                meter.frozen(FULL, now);
             }
             let until = 39 * fill + 200 * MS;
             meter.pass(0, until);
@@ -321,9 +341,9 @@ mod tests {
         };
         assert!(price_after_rest(500 * MS) > Load::FULL_PRICE / 2);
         let mut rested = Meter::default();
-        rested.frozen(0);
+        rested.frozen(FULL, 0);
         for now in (0..12).map(|n| 3_600 * SECOND + n * 10 * MS) {
-            rested.frozen(now);
+            rested.frozen(FULL, now);
         }
         assert!(rested.fill * BUSY_FILLS < RESTS_MOST * 2, "an hour's rest is forgotten");
         assert_eq!(price_after_rest(10 * MS), 0);
@@ -333,7 +353,7 @@ mod tests {
     fn the_price_falls_sooner_where_all_slots_are_of_use() {
         let half_busy = |useful: usize| {
             let mut meter = Meter { useful, ..Meter::default() };
-            meter.frozen(0);
+            meter.frozen(FULL, 0);
             (0..400).for_each(|n| meter.pass(n % 2 * useful, n as u64 * 200 * MS));
             meter.load(4, true, meter.at).price
         };
@@ -341,7 +361,7 @@ mod tests {
         assert!(about(0.5).contains(&half_busy(2)), "{}", half_busy(2));
         assert!(about(0.177).contains(&half_busy(4)), "{}", half_busy(4));
         let mut busy = Meter { useful: 4, ..Meter::default() };
-        busy.frozen(0);
+        busy.frozen(FULL, 0);
         (0..400).for_each(|n| busy.pass(4, n * 200 * MS));
         assert_eq!(busy.load(4, true, busy.at).price, Load::FULL_PRICE);
     }
@@ -356,10 +376,32 @@ mod tests {
     }
 
     #[test]
+    fn an_early_flush_is_no_rest() {
+        let mut meter = Meter::default();
+        (0..20).for_each(|n| meter.frozen(FULL, n * 500 * MS));
+        let (fill, last) = (meter.fill, 19 * 500 * MS);
+        // A caller flushes a hundredth of a memtable, and writers go on.
+        meter.frozen(FULL / 100, last + 5 * MS);
+        assert!(meter.is_written(false, last + 505 * MS), "the next one is not full yet");
+        assert!(meter.fill > fill - fill / 20 && meter.pace > 499 * MS, "as if it were full");
+        assert!(!meter.is_written(false, last + 5 * MS + RESTS_MOST), "writers do rest");
+    }
+
+    #[test]
+    fn memtables_that_stay_small_are_full() {
+        let mut meter = Meter::default();
+        (0..20).for_each(|n| meter.frozen(FULL, n * 500 * MS));
+        let small = |n: u64| 10 * SECOND + n * 50 * MS;
+        (0..30).for_each(|n| meter.frozen(FULL / 20, small(n)));
+        assert!(meter.is_written(false, small(29) + 199 * MS));
+        assert!(!meter.is_written(false, small(29) + 200 * MS), "four of them were not filled");
+    }
+
+    #[test]
     fn what_is_usual_follows_over_some_memtables() {
         let mut meter = Meter::of(16);
         assert_eq!((meter.usual(), Meter::default().usual()), (16, 0));
-        meter.frozen(0);
+        meter.frozen(FULL, 0);
         assert_eq!(meter.usual(), 16, "nothing was observed");
         works(&mut meter, 2, 16, 0, 400 * MS);
         assert!(meter.usual() > 4, "{} after two memtables", meter.usual());

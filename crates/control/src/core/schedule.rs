@@ -39,7 +39,7 @@ impl Core {
     pub(crate) fn took_frozen(&mut self, mem: MemId, sizes: (u64, u64), log_number: u64, now: u64) {
         self.memory.freeze(mem, sizes, log_number);
         self.resources.frozen_at = Some(now);
-        self.resources.meter.frozen(now);
+        self.resources.meter.frozen(sizes.0, now);
         self.reshape();
     }
 

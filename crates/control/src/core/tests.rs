@@ -483,7 +483,7 @@ fn nothing_is_held_back_from_a_caller_who_waits() {
     w.on(Event::Awaited { by: 0 });
     let now = 1_000_000_000;
     w.core.resources.meter.pass(2, now);
-    w.core.resources.meter.frozen(now);
+    w.core.resources.meter.frozen(1 << 20, now);
     assert!(w.core.load(now).price > 0);
     w.core.resources.awaited = 1;
     assert_eq!(w.core.load(now).price, 0);
