@@ -37,4 +37,5 @@ pub use buckets::{Cutting, Flow};
 pub use command::{Command, NewEdit};
 pub use event::{Event, MemId, Outside};
 pub use options::Options;
+pub use resources::Taken;
 pub use throttle::{Pressure, Room};

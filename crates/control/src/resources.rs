@@ -10,6 +10,38 @@ use lithify_plan::{Layers, Prio};
 use crate::load::Meter;
 use crate::relief::Reliefs;
 
+/// What cores took of a disk that they share: one of them, or all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Bytes that compactions at work may still write.
+    pub promised: u64,
+    /// Bytes of the tables that were committed, ever.
+    pub made: u64,
+}
+
+impl Taken {
+    // Sums that wrap are right again once the parts are taken out.
+    fn plus(self, other: Taken) -> Taken {
+        let promised = self.promised.wrapping_add(other.promised);
+        Taken { promised, made: self.made.wrapping_add(other.made) }
+    }
+    fn without(self, part: Taken) -> Taken {
+        let promised = self.promised.wrapping_sub(part.promised);
+        Taken { promised, made: self.made.wrapping_sub(part.made) }
+    }
+}
+
+/// This core among those that share the disk.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    /// Bytes of the tables that it committed.
+    made: u64,
+    /// What it counts for in the sum of all.
+    told: Taken,
+    /// What the others took; `None` before that was told.
+    others: Option<Taken>,
+}
+
 /// What is remembered from one start of jobs to the next.
 #[derive(Clone, Debug)]
 pub(crate) struct Resources {
@@ -23,6 +55,7 @@ pub(crate) struct Resources {
     pub(crate) disk: u64,
     /// A compaction is in the tree since: what it made obsolete may be gone, or not.
     pub(crate) stale: bool,
+    share: Share,
     /// What the tree of this install is like; worked out when the disk has little room.
     pub(crate) layers: Cell<Option<(u64, Layers)>>,
     /// Files that came out whole when they were to be cut in parts.
@@ -48,6 +81,7 @@ impl Resources {
             disk_free: u64::MAX,
             disk: u64::MAX,
             stale: false,
+            share: Share::default(),
             layers: Cell::new(None),
             uncut: BTreeSet::new(),
             wall: 0,
@@ -63,8 +97,37 @@ impl Resources {
         (self.disk_free, self.disk, self.stale) = (left, disk, false);
     }
 
-    /// Tables with these bytes are there since.
+    /// Bytes that compactions of others over the same disk may still write.
+    pub(crate) fn promised_to_others(&self) -> u64 {
+        self.share.others.map_or(0, |others| others.promised)
+    }
+
+    /// All cores together took this of the disk.
+    pub(crate) fn know_all(&mut self, all: Taken) {
+        let others = all.without(self.share.told);
+        if let Some(before) = self.share.others.filter(|before| *before != others) {
+            let made = others.made.wrapping_sub(before.made);
+            self.spent(made);
+            // What they held may be free by now, or not.
+            self.stale |= self.disk < u64::MAX && (made > 0 || others.promised < before.promised);
+        }
+        self.share.others = Some(others);
+    }
+
+    /// Puts what this core took, with what compactions at work were promised, into the sum of all.
+    pub(crate) fn tell(&mut self, promised: u64, all: &mut Taken) {
+        let now = Taken { promised, made: self.share.made };
+        *all = all.without(self.share.told).plus(now);
+        self.share.told = now;
+    }
+
+    /// Tables with these bytes are in the tree since.
     pub(crate) fn wrote(&mut self, bytes: u64) {
+        self.share.made = self.share.made.wrapping_add(bytes);
+        self.spent(bytes);
+    }
+
+    fn spent(&mut self, bytes: u64) {
         // A file system that can't tell says that it has all there may be.
         if self.disk < u64::MAX {
             self.disk = self.disk.saturating_sub(bytes);

@@ -1,5 +1,6 @@
 //! Background work: jobs, what callers wait for, and upkeep.
 
+pub(crate) mod disk;
 pub(crate) mod jobs;
 pub(crate) mod keep;
 pub(crate) mod pause;

@@ -16,6 +16,7 @@ use lithify_env::{LockGuard, Ticket};
 use lithify_journal::files::FileName;
 use lithify_store::manifest::ManifestLog;
 
+use crate::background::disk::SharedDisk;
 use crate::close::ending::Ending;
 use crate::family::OpenFamily;
 use crate::manifest::queue::ManifestQueue;
@@ -85,6 +86,7 @@ pub(crate) struct Background {
     pub(crate) keeps: AtomicUsize,
     /// The upkeep job.
     pub(crate) upkeep: Alive,
+    pub(crate) disk: SharedDisk,
     /// The room on the disk, or of its budget, is looked up often.
     pub(crate) disk_low: AtomicBool,
     /// There was next to nothing to write for a while: the cache may borrow memory of memtables and buffers.
@@ -146,6 +148,7 @@ impl Shared {
                 pauses: AtomicUsize::new(0),
                 keeps: AtomicUsize::new(0),
                 upkeep: Alive::default(),
+                disk: SharedDisk::default(),
                 disk_low: AtomicBool::new(false),
                 resting: AtomicBool::new(false),
                 progress: Arc::default(),

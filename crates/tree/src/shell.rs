@@ -3,7 +3,7 @@
 //! families of a database have in common is in [`Shared`].
 //!
 //! Locks: `core` is the one lock over tree state, held for memory work only. Taken inside it:
-//! the gate's, the event queue's and that of `progress`. `views` guards the read-modify-write of
+//! the gate's, the event queue's, those of `progress` and of the shared disk. `views` guards the read-modify-write of
 //! the super-version and is taken without `core`. None is ever held across a call of the
 //! environment.
 //!
@@ -111,7 +111,8 @@ impl Shell {
             let now = self.shared.resources.env.rt.now();
             let before = (core.jobs(), core.is_idle());
             let mut rest = Vec::new();
-            for command in event(&mut core, now.0) {
+            let disk = &self.shared.background.disk;
+            for command in disk.over(&mut core, |core| event(core, now.0)) {
                 match command {
                     Command::Stall(pressure) => {
                         self.family.gate.press(pressure, now, &self.shared.events)

@@ -19,6 +19,7 @@ use crate::core::Core;
 use crate::event::MemId;
 use crate::jobs;
 use crate::life::Life;
+use crate::resources::Taken;
 
 /// Writers that fill a memtable in less time than this, nanoseconds, have all slots work for them:
 /// with 64 MiB that is 6.4 MB/s and more. What is left undone while they write is done later, when
@@ -69,8 +70,9 @@ impl Core {
         let free = view.limits.slots_free > 0 && view.load.price == 0;
         let specs = lithify_plan::plan(&view, &self.policies);
         drop(view);
+        let waits = free && specs.is_empty() && self.waits_for_room(now);
         if let Life::Open { content, .. } = &mut self.life {
-            *content = free && specs.is_empty();
+            *content = free && specs.is_empty() && !waits;
         }
         let shown = match zoo::on(Bug::FlightsForgotten) {
             true => self.jobs.without_inputs(&self.version),
@@ -146,6 +148,11 @@ impl Core {
     /// the machine to its users; writers in full flow, and callers that wait for the work to end, want
     /// all of it.
     pub(crate) fn limits(&self, now: u64) -> Limits {
+        self.limits_beside(self.resources.promised_to_others(), now)
+    }
+
+    /// The same if others over the same disk may still write so many bytes.
+    fn limits_beside(&self, others: u64, now: u64) -> Limits {
         let all = self.slots();
         let busy = self.resources.frozen_at.is_some_and(|at| now.saturating_sub(at) < BUSY);
         let hurry = busy || self.resources.awaited > 0 || self.manuals.wanted().is_some();
@@ -153,9 +160,7 @@ impl Core {
             true => all,
             false => slots_wanted(&self.version, &self.memory.state(), &self.options.plan, all),
         };
-        // Those at work will still take what they have not written yet: at most this.
-        let taken =
-            self.jobs.running_compactions().map(|(_, s)| s.est.write).fold(0, u64::saturating_add);
+        let taken = self.promised().saturating_add(others);
         // What the manifest and memtables need of the disk must not be filled by what then can't
         // commit: those that are frozen in any case, and the next one where that can be had.
         let mem = self.memory.state();
@@ -175,6 +180,42 @@ impl Core {
             short: self.is_short(),
             next_job: JobId(self.next_job),
         }
+    }
+
+    /// Those at work will still take what they have not written yet: at most this.
+    fn promised(&self) -> u64 {
+        self.jobs.running_compactions().map(|(_, s)| s.est.write).fold(0, u64::saturating_add)
+    }
+
+    /// Before an event, where other cores share the disk: what `all` of them took, this one included. Until
+    /// [`tell_taken`](Core::tell_taken) after that event no other may start jobs if the room is to be promised once.
+    pub fn know_taken(&mut self, all: &Taken) {
+        self.resources.know_all(*all);
+    }
+
+    /// After an event: brings this core's part of `all` up to date.
+    pub fn tell_taken(&mut self, all: &mut Taken) {
+        let promised = self.promised();
+        self.resources.tell(promised, all);
+    }
+
+    /// True if a compaction is wanted that will have room, or may have: once those of others over the same disk have
+    /// ended, or once it was seen what is free by now.
+    fn waits_for_room(&self, now: u64) -> bool {
+        let stale = self.resources.stale;
+        if !stale && self.resources.promised_to_others() == 0 || !self.lacks_room(now) {
+            return false;
+        }
+        let alone = self.limits_beside(0, now).disk_free;
+        let may =
+            |b: &Blocked| matches!(b.why, Refusal::Disk { needed } if stale || needed <= alone);
+        self.passed_over(now).iter().any(may)
+    }
+
+    /// True if some job might not fit: none writes more than the whole tree has.
+    fn lacks_room(&self, now: u64) -> bool {
+        let sizes = (0..MAX_LEVELS as u8).map(|level| self.version.bytes(level));
+        self.limits(now).disk_free < sizes.fold(0, u64::saturating_add)
     }
 
     /// What room there is, before the first event: bytes that tables may still take, and those that
@@ -257,10 +298,12 @@ impl Core {
         if unclear || !self.life.is_open() || self.health.read_only().is_some() {
             return;
         }
-        let sizes = (0..MAX_LEVELS as u8).map(|level| self.version.bytes(level));
-        // No job writes more than the whole tree has.
+        // What others have begun does not last.
+        if self.waits_for_room(now) {
+            return;
+        }
         let left = self.limits(now).disk_free;
-        let wishes = match left < sizes.fold(0, u64::saturating_add) {
+        let wishes = match self.lacks_room(now) {
             true => self.passed_over(now),
             false => Vec::new(),
         };

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::common::{Content, scan, tiny, within};
-use lithify::{Builder, Db, Durability, ErrorKind, Policy, Settings, WriteOptions};
+use lithify::{
+    Builder, ColumnFamilyOptions, CompactOptions, Db, Durability, ErrorKind, Policy, Settings,
+    WriteOptions,
+};
 use lithify_env::{Env, Fs, MemFs, OsRt, RtOptions};
 
 const LONGEST: Duration = Duration::from_secs(120);
@@ -103,5 +106,43 @@ fn a_disk_full_of_garbage_takes_writes() {
             assert!(scan(&db).unwrap() == writer.model, "{}", policy.name());
             db.close().unwrap();
         }
+    });
+}
+
+/// Two families in a budget with room for a compaction of one: that of the other waits until the first has ended, and
+/// is no error.
+#[test]
+fn families_are_not_promised_the_same_room() {
+    within(LONGEST, "two families and room for one", || {
+        let mut s = settings(Policy::Hybrid, None);
+        (s.auto_compaction, s.file_bytes) = (false, 8 << 20);
+        let db = open(&MemFs::new(), s);
+        let other = db.create_column_family("other", ColumnFamilyOptions::new()).unwrap();
+        for db in [&db, &other] {
+            Writer::new().write(db, 1000);
+            db.compact_range(None, None).unwrap();
+            assert_eq!(db.stats().levels.iter().map(|l| l.files).sum::<usize>(), 1);
+        }
+        let each = other.stats().levels.iter().map(|l| l.bytes).sum::<u64>();
+        assert!(each > 400 << 10, "the first budget is larger than this: {each}");
+        let budget = (3 * each + each / 2).to_string();
+        db.set_settings(&[("disk_budget", &budget), ("background_rate", "64KiB")]).unwrap();
+        let anew = CompactOptions { rewrite: true, ..CompactOptions::default() };
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| db.compact_range_opt(None, None, &anew));
+            while db.stats().running_compactions == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let second = scope.spawn(|| other.compact_range_opt(None, None, &anew));
+            for _ in 0..50 {
+                std::thread::sleep(Duration::from_millis(10));
+                assert_eq!(other.stats().running_compactions, 0, "it has no room");
+            }
+            assert!(!second.is_finished() && db.stats().running_compactions == 1);
+            db.set_settings(&[("background_rate", "0")]).unwrap();
+            first.join().unwrap().unwrap();
+            second.join().unwrap().unwrap();
+        });
+        db.close().unwrap();
     });
 }

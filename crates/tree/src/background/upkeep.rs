@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lithify_base::{Error, ErrorKind, FileId, shown_path};
+use lithify_base::{Error, ErrorKind, FileId, MAX_LEVELS, shown_path};
 use lithify_control::Event;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
@@ -65,8 +65,9 @@ impl Shared {
     /// file system can't tell, so that it is tried.
     fn room(self: &Arc<Shared>) -> (u64, u64) {
         let disk = self.resources.dir.free_space();
+        let tables = self.tree_bytes();
         let bytes = match self.db_settings.load().disk_budget {
-            Some(budget) => disk.min(budget.saturating_sub(self.tree_bytes())),
+            Some(budget) => disk.min(budget.saturating_sub(tables)),
             None => disk,
         };
         let families = self.families();
@@ -75,7 +76,9 @@ impl Shared {
             .map(|f| f.family.settings.memtable_bytes())
             .fold(0, u64::saturating_add);
         let near = memtables.saturating_mul(LOW_MEMTABLES).max(LOW_BYTES);
-        self.background.disk_low.store(bytes < near, Ordering::Relaxed);
+        let low = bytes < near;
+        self.background.disk_low.store(low, Ordering::Relaxed);
+        self.background.disk.look(bytes, tables, low);
         (bytes, disk)
     }
 
@@ -87,8 +90,10 @@ impl Shared {
     }
 
     fn tree_bytes(self: &Arc<Shared>) -> u64 {
-        let of_family =
-            |f: &Shell| f.super_version().tree.version.files().map(|f| f.bytes).sum::<u64>();
+        let of_family = |f: &Shell| {
+            let version = &f.super_version().tree.version;
+            (0..MAX_LEVELS as u8).map(|level| version.bytes(level)).sum::<u64>()
+        };
         self.families().iter().map(of_family).sum()
     }
 

@@ -2,6 +2,8 @@
 
 use super::*;
 
+use crate::resources::Taken;
+
 const MIB: u64 = 1 << 20;
 
 /// What was said last of why compactions get nowhere.
@@ -152,4 +154,73 @@ fn what_can_not_be_cut_is_tried_once() {
         room(&mut w);
     }
     panic!("nothing was tried after {cuts} cuts");
+}
+
+/// A world with one file of 1 MiB and so much room in its budget.
+fn with_room(bytes: u64) -> World {
+    let mut w = World::with_tree(1, &[(Pos::base(1), "a", "z")]);
+    let mut options = w.core.options.clone();
+    (options.plan.memtable_bytes, options.plan.file_bytes) = (MIB / 8, MIB);
+    w.on(Event::Options(Box::new(options)));
+    w.on(Event::Awaited { by: 0 });
+    w.on(Event::DiskFree { bytes, disk: u64::MAX - 1 });
+    w
+}
+
+/// Tells a world an event that shares its disk with others.
+fn beside(w: &mut World, all: &mut Taken, event: Event) {
+    w.core.know_taken(all);
+    w.on(event);
+    w.core.tell_taken(all);
+}
+
+fn anew() -> Event {
+    let request =
+        ManualRequest { rewrite_before: Some(FileId(1 << 20)), ..ManualRequest::new(None) };
+    Event::Manual { id: 7, request }
+}
+
+fn answer(w: &mut World) -> Option<Option<ErrorKind>> {
+    w.take(|c| match c {
+        Command::RequestDone { id: 7, result } => Some(result.as_ref().err().map(Error::kind)),
+        _ => None,
+    })
+}
+
+/// What one core promised to a compaction no other over the same disk promises again; it waits, without an error, and
+/// what was written meanwhile is not there for it either.
+#[test]
+fn room_is_promised_once_for_all_cores_over_a_disk() {
+    let mut all = Taken::default();
+    let (mut one, mut two) = (with_room(3 * MIB / 2), with_room(3 * MIB / 2));
+    for w in [&mut one, &mut two] {
+        beside(w, &mut all, Event::Tick);
+    }
+    beside(&mut one, &mut all, anew());
+    let (job, spec) = one.compaction().expect("there is room for one");
+    assert_eq!(all, Taken { promised: MIB, made: 0 });
+    beside(&mut two, &mut all, anew());
+    assert!(two.compaction().is_none(), "there is no room for another");
+    assert!(stuck(&mut two).is_none() && answer(&mut two).is_none() && !two.core.is_idle());
+
+    let adds = vec![one.file(spec.out, "a", "z")];
+    beside(&mut one, &mut all, Event::Built { job, adds, flow: None });
+    one.commit().unwrap();
+    beside(&mut one, &mut all, Event::EditSynced);
+    assert_eq!(all, Taken { promised: 0, made: MIB });
+    beside(&mut two, &mut all, Event::Tick);
+    assert!(two.compaction().is_none(), "the budget has what was made");
+    assert!(answer(&mut two).is_none() && !two.core.is_idle(), "what was replaced may be gone");
+    beside(&mut two, &mut all, Event::DiskFree { bytes: 3 * MIB / 2, disk: u64::MAX - 1 });
+    assert!(two.compaction().is_some());
+    assert_eq!(all, Taken { promised: MIB, made: MIB });
+}
+
+/// A caller does not wait for others if there is no room without them either.
+#[test]
+fn what_never_fits_is_told_beside_others_at_work() {
+    let mut all = Taken { promised: MIB, made: 0 };
+    let mut w = with_room(MIB / 2);
+    beside(&mut w, &mut all, anew());
+    assert_eq!(answer(&mut w), Some(Some(ErrorKind::NoSpace)));
 }
