@@ -82,7 +82,7 @@ impl Core {
             self.end_one(event, &mut out);
             return out;
         }
-        let running = self.jobs.running();
+        let running = self.jobs.running().count();
         self.resources.meter.pass(running, now);
         if running == 0 {
             self.resources.reliefs.rest(now);
@@ -335,7 +335,8 @@ impl Core {
 
     fn close(&mut self, out: &mut Vec<Command>) {
         self.life.close();
-        out.extend(self.jobs.running_ids().map(|job| Command::Abort { job }));
+        // Flushes must finish.
+        out.extend(self.jobs.running().map(|f| Command::Abort { job: f.id }));
     }
 
     /// The rate at which level 0 does not reach its stop before it is shorter, and which stop that is. A full memtable

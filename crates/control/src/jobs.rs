@@ -79,13 +79,8 @@ impl Jobs {
         self.count(|j| matches!((&j.work, &j.state), (Work::Flush(_), State::Running)))
     }
     /// Compactions that hold a slot: those still being built.
-    pub(crate) fn running(&self) -> usize {
-        self.count(|j| matches!((&j.work, &j.state), (Work::Compaction { .. }, State::Running)))
-    }
-    /// Compactions still being built.
-    pub(crate) fn running_compactions(&self) -> impl Iterator<Item = (JobId, &Arc<JobSpec>)> {
-        let running = self.in_flight.iter().filter(|f| f.state == JobState::Running);
-        running.map(|f| (f.id, &f.spec))
+    pub(crate) fn running(&self) -> impl Iterator<Item = &InFlight> {
+        running(&self.in_flight)
     }
     /// Flushes with their memtables, and whether a worker is busy with them.
     pub(crate) fn all_flushes(&self) -> impl Iterator<Item = (JobId, MemId, bool)> + '_ {
@@ -100,13 +95,6 @@ impl Jobs {
     }
     fn count(&self, is: impl Fn(&Job) -> bool) -> usize {
         self.table.values().filter(|j| is(j)).count()
-    }
-    /// Jobs that a worker may be busy with, flushes not counted: those must finish.
-    pub(crate) fn running_ids(&self) -> impl Iterator<Item = JobId> + '_ {
-        self.table.iter().filter_map(|(id, j)| {
-            let compaction = matches!(j.work, Work::Compaction { .. });
-            (compaction && matches!(j.state, State::Running)).then_some(*id)
-        })
     }
 
     pub(crate) fn add_flush(&mut self, id: JobId, mem: MemId) {
@@ -266,6 +254,11 @@ impl Jobs {
                 .collect(),
         )
     }
+}
+
+/// Those of `flights` that are still being built.
+pub(crate) fn running(flights: &[InFlight]) -> impl Iterator<Item = &InFlight> {
+    flights.iter().filter(|f| f.state == JobState::Running)
 }
 
 /// The files a spec names, newest position first.

@@ -18,6 +18,8 @@ use lithify_lsm::Version;
 use lithify_plan::stall::{depth_without, l0_bytes_stop};
 use lithify_plan::{Cause, InFlight, JobState, PlanOptions};
 
+use crate::jobs::running;
+
 /// The speed is a mean of about so long, nanoseconds.
 const MEMORY: u64 = 1_000_000_000;
 /// And is believed once it was seen for so long.
@@ -86,7 +88,7 @@ impl Reliefs {
         let all = flight.spec.est.read.saturating_add(flight.spec.est.write);
         let done = self.done.get(&flight.id).copied().unwrap_or(0);
         match flight.state {
-            JobState::Issued | JobState::Running => all.saturating_sub(done).max(all / LEAST_PART),
+            JobState::Running => all.saturating_sub(done).max(all / LEAST_PART),
             JobState::WaitDeps | JobState::Committing => 0,
         }
     }
@@ -150,8 +152,4 @@ impl Reliefs {
 /// Whether level 0 is half way to its slow-down: before that nothing is near.
 pub(crate) fn is_deep(depth: u32, options: &PlanOptions) -> bool {
     2 * depth >= options.l0_slowdown
-}
-
-fn running(flights: &[InFlight]) -> impl Iterator<Item = &InFlight> {
-    flights.iter().filter(|f| matches!(f.state, JobState::Running | JobState::Issued))
 }

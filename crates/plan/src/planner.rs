@@ -99,7 +99,7 @@ fn accept(view: &View, wish: Candidate, admitted: Admitted) -> (JobSpec, Flight)
         est,
         reason: wish.reason,
     };
-    let (id, state) = (view.limits.next_job, JobState::Issued);
+    let (id, state) = (view.limits.next_job, JobState::Running);
     let flight = Flight { id, kind: spec.kind, out, hull, inputs, state };
     (spec, flight)
 }

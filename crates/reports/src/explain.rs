@@ -357,7 +357,7 @@ fn job_reports(
         let from: Option<Level> = from.map(|f| f.pos.level).min();
         let waits: Vec<u64> = j.spec.after.iter().map(|k| k.0).collect();
         let stage = match j.state {
-            JobState::Issued | JobState::Running => JobStage::Working,
+            JobState::Running => JobStage::Working,
             JobState::WaitDeps if any_left(outlook, &waits) => JobStage::WaitsFor(waits),
             JobState::WaitDeps | JobState::Committing => JobStage::Committing,
         };

@@ -2,10 +2,8 @@
 //! on the first one; it is over when the planner has nothing left to do for it and none of its jobs is
 //! in flight.
 
-use std::sync::Arc;
-
 use lithify_base::{Error, ErrorKind, JobId};
-use lithify_plan::{JobSpec, Kind, is_settled};
+use lithify_plan::{Kind, is_settled};
 
 use crate::command::Command;
 use crate::core::Core;
@@ -31,8 +29,8 @@ impl Core {
         if at > 0 {
             return; // only the first has jobs at work
         }
-        let manual = |(id, spec): (JobId, &Arc<JobSpec>)| (spec.kind == Kind::Manual).then_some(id);
-        let running: Vec<JobId> = self.jobs.running_compactions().filter_map(manual).collect();
+        let manual = self.jobs.running().filter(|f| f.spec.kind == Kind::Manual);
+        let running: Vec<JobId> = manual.map(|f| f.id).collect();
         for job in running {
             let gone = self.jobs.remove_with_dependents(job).unwrap_or_default();
             self.let_go(gone, None, now, out);

@@ -49,7 +49,7 @@ impl Core {
     /// This moment, `now` in nanoseconds as for [`on`](Core::on).
     pub fn outlook(&self, now: u64) -> Outlook {
         let limits = self.limits(now);
-        let running = self.jobs.running();
+        let running = self.jobs.running().count();
         Outlook {
             version: self.version.clone(),
             compactions: self.jobs.in_flight().to_vec(),

@@ -174,7 +174,7 @@ impl Core {
         };
         let disk_free = left.min(disk.saturating_sub(next));
         Limits {
-            slots_free: slots.saturating_sub(self.jobs.running()),
+            slots_free: slots.saturating_sub(self.jobs.running().count()),
             disk_free: disk_free.saturating_sub(taken),
             disk: disk.saturating_sub(taken),
             short: self.is_short(),
@@ -184,7 +184,7 @@ impl Core {
 
     /// Those at work will still take what they have not written yet: at most this.
     fn promised(&self) -> u64 {
-        self.jobs.running_compactions().map(|(_, s)| s.est.write).fold(0, u64::saturating_add)
+        self.jobs.running().map(|f| f.spec.est.write).fold(0, u64::saturating_add)
     }
 
     /// Before an event, where other cores share the disk: what `all` of them took, this one included. Until
@@ -272,14 +272,14 @@ impl Core {
     /// Makes jobs as urgent as what they hold up. Looked at when the jobs or the tree have changed.
     pub(crate) fn inherit(&mut self, now: u64, out: &mut Vec<Command>) {
         // One compaction has no other to overtake.
-        let raised: BTreeMap<JobId, Prio> = match self.jobs.running() > 1 {
+        let raised: BTreeMap<JobId, Prio> = match self.jobs.running().count() > 1 {
             true => inherited(self.jobs.in_flight(), &self.passed_over(now)).into_iter().collect(),
             false => BTreeMap::new(),
         };
-        for (id, spec) in self.jobs.running_compactions() {
-            let of = |all: &BTreeMap<JobId, Prio>| all.get(&id).copied().unwrap_or(spec.prio);
+        for f in self.jobs.running() {
+            let of = |all: &BTreeMap<JobId, Prio>| all.get(&f.id).copied().unwrap_or(f.spec.prio);
             if of(&raised) != of(&self.resources.raised) {
-                out.push(Command::Hurry { job: id, prio: of(&raised) });
+                out.push(Command::Hurry { job: f.id, prio: of(&raised) });
             }
         }
         self.resources.raised = raised;

@@ -310,9 +310,7 @@ pub struct JobSpec {
 /// How far a job is. A planner cares only that it is in flight; pictures show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobState {
-    /// Locks are held, nothing has been read.
-    Issued,
-    /// An engine works on it.
+    /// It is being built, or about to be.
     Running,
     /// Built, and waiting for its after-edges without holding a thread.
     WaitDeps,

@@ -30,7 +30,7 @@ use crate::measures::age::is_older;
 use crate::nouns::spec::{Candidate, Kind, Prio, Reason};
 use crate::nouns::view::View;
 use crate::rule::offers::{Offers, Policy};
-use crate::steps::among_l0::{self, cheapest};
+use crate::steps::among_l0::{self, cheapest_runs};
 
 /// The policy `fifo`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,7 +99,7 @@ fn oldest_while(view: &View, mut more: impl FnMut(&[FileRef]) -> bool) -> Vec<Fi
 
 /// The newest runs of L0, where merging them is cheap.
 fn small_runs(view: &View) -> Option<Candidate> {
-    let (window, per_removed) = cheapest(view);
+    let (window, per_removed) = cheapest_runs(view);
     let cheap = per_removed <= view.options.memtable_bytes.saturating_mul(11) / 10;
     let enough = window >= view.options.l0_trigger().max(2) as usize;
     (cheap && enough).then(|| {

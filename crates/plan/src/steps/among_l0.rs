@@ -17,7 +17,7 @@ pub(crate) fn blocked(view: &View, by: Option<JobId>) -> Option<Candidate> {
     if runs.len() < view.options.l0_trigger() as usize + 2 {
         return None;
     }
-    let (window, _) = cheapest(view);
+    let (window, _) = cheapest_runs(view);
     if window < INTRA_MIN {
         return None;
     }
@@ -25,23 +25,28 @@ pub(crate) fn blocked(view: &View, by: Option<JobId>) -> Option<Candidate> {
     Some(merge(&runs[..window], reason))
 }
 
-/// How many of the newest runs of L0 to merge so that the bytes rewritten per removed run are the
-/// fewest, and how many these are. Ends before a run at work.
-pub(crate) fn cheapest(view: &View) -> (usize, u64) {
-    let runs = view.version.level(0).runs();
-    let idle = runs.iter().take_while(|r| view.all_idle(r.files())).count();
-    let (mut bytes, mut per_removed) = (runs.first().map_or(0, Run::bytes), u64::MAX);
-    let mut window = 1;
-    while window < idle {
-        bytes = bytes.saturating_add(runs[window].bytes());
-        let cost = bytes / window as u64;
-        if cost > per_removed || bytes > view.options.max_job_bytes() {
+/// How many of the newest idle runs of L0 to merge, and the bytes rewritten per removed run. Ends before a run at
+/// work.
+pub(crate) fn cheapest_runs(view: &View) -> (usize, u64) {
+    let runs = view.version.level(0).runs().iter();
+    let idle = runs.take_while(|r| view.all_idle(r.files()));
+    cheapest(idle.map(Run::bytes), view.options.max_job_bytes())
+}
+
+/// How many of the first of these `sizes` to merge: as many as make the bytes rewritten per removed run fewer with each,
+/// and no more than `most` bytes; and how many bytes these are.
+pub(crate) fn cheapest(sizes: impl IntoIterator<Item = u64>, most: u64) -> (usize, u64) {
+    let (mut bytes, mut window, mut per_removed) = (0u64, 0, u64::MAX);
+    for size in sizes {
+        bytes = bytes.saturating_add(size);
+        // The first one alone removes none.
+        let cost = bytes.checked_div(window).unwrap_or(u64::MAX);
+        if cost > per_removed || window > 0 && bytes > most {
             break;
         }
-        per_removed = cost;
-        window += 1;
+        (window, per_removed) = (window + 1, cost);
     }
-    (window, per_removed)
+    (window as usize, per_removed)
 }
 
 /// L0 among itself when the base level is more than 20 times larger: merging down would mostly

@@ -31,7 +31,7 @@ use crate::nouns::stretch::{Down, Gathered};
 use crate::nouns::view::View;
 use crate::rule::closure::close;
 use crate::rule::offers::Offers;
-use crate::steps::among_l0::INTRA_MIN;
+use crate::steps::among_l0::{INTRA_MIN, cheapest};
 use crate::steps::buckets::must_drain;
 use crate::steps::descent::is_move;
 use crate::steps::rest;
@@ -112,7 +112,7 @@ fn lot(view: &View, idle: &[FileRef], down: &Down) -> Option<Guard> {
     let next = match idle.len() < deep(view) as usize {
         true => Score::default(),
         false => {
-            let window = cheapest(idle);
+            let window = first_few(idle);
             let room = flush.saturating_mul(window.len() as u64 - 1);
             Score::ratio(window.iter().map(|f| f.bytes).fold(0, u64::saturating_add), room)
         }
@@ -221,7 +221,7 @@ pub(crate) fn in_place(view: &View, all: &[Rc<Gathered>], offers: &mut Offers) -
     for g in there {
         let newest = g.interval.covering(runs, view.order()).skip_while(|f| !view.is_idle(f));
         let files: Vec<FileRef> = newest.take_while(|f| view.is_idle(f)).cloned().collect();
-        let window = cheapest(&files);
+        let window = first_few(&files);
         let Some(oldest) = window.last().filter(|_| window.len() >= INTRA_MIN) else { continue };
         let out = oldest.pos;
         let inputs = close(view.version, window, out);
@@ -245,15 +245,6 @@ pub(crate) fn to_rest(view: &View, all: &[Rc<Gathered>], offers: &mut Offers) ->
 }
 
 /// The first of `files`, as long as each one more makes the bytes per removed run fewer.
-fn cheapest(files: &[FileRef]) -> &[FileRef] {
-    let (mut sum, mut per_removed) = (files.first().map_or(0, |f| f.bytes), u64::MAX);
-    for (removed, f) in files.iter().enumerate().skip(1) {
-        sum = f.bytes.saturating_add(sum);
-        let cost = sum / removed as u64;
-        if cost > per_removed {
-            return &files[..removed];
-        }
-        per_removed = cost;
-    }
-    files
+fn first_few(files: &[FileRef]) -> &[FileRef] {
+    &files[..cheapest(files.iter().map(|f| f.bytes), u64::MAX).0]
 }

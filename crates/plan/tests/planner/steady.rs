@@ -267,7 +267,7 @@ fn at_once_as_one_by_one(
         let one = specs(&flight, 1).pop().expect("as many one by one");
         assert_eq!(spec, one);
         let id = JobId(flight.len() as u64 + 1);
-        flight.push(InFlight { id, spec: Arc::new(spec), state: JobState::Issued });
+        flight.push(InFlight { id, spec: Arc::new(spec), state: JobState::Running });
     }
 }
 
