@@ -133,6 +133,10 @@ impl Version {
     pub fn bytes(&self, level: u8) -> u64 {
         self.level(level).bytes()
     }
+    /// Bytes of all levels.
+    pub fn all_bytes(&self) -> u64 {
+        self.levels.iter().map(Level::bytes).fold(0, u64::saturating_add)
+    }
     /// Number of runs of `level` that cover `key`.
     pub fn depth(&self, level: u8, key: &[u8]) -> u32 {
         self.level(level).runs().iter().filter(|r| r.find(key, &*self.order).is_some()).count()

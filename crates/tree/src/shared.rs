@@ -86,6 +86,7 @@ pub(crate) struct Background {
     pub(crate) keeps: AtomicUsize,
     /// The upkeep job.
     pub(crate) upkeep: Alive,
+    /// What compactions of all families were promised of the disk.
     pub(crate) disk: SharedDisk,
     /// The room on the disk, or of its budget, is looked up often.
     pub(crate) disk_low: AtomicBool,

@@ -9,6 +9,7 @@
 //! who inserts what ([`together`]).
 
 pub(crate) mod ahead;
+pub(crate) mod ended;
 mod entries;
 pub(crate) mod log;
 pub(crate) mod logs;

@@ -145,7 +145,7 @@ pub fn draw(family: &str, version: &Version) -> Drawn {
             bars,
         }
     });
-    let all: u64 = version.files().map(|f| f.bytes).sum();
+    let all: u64 = version.all_bytes();
     let deepest = version.deepest_level().map_or(0, |level| version.bytes(level));
     let name =
         |key: Option<&&Key>| key.map_or_else(String::new, |k| shown(&***k).short().to_string());

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Error, ErrorKind, JobId, MAX_LEVELS, Pos};
+use lithify_base::{Error, ErrorKind, JobId, Pos};
 use lithify_lsm::{Edit, check};
 use lithify_plan::{
     Blocked, Kind, Layers, Limits, Load, MemState, PolicyKind, Prio, Reason, Refusal, View,
@@ -214,8 +214,7 @@ impl Core {
 
     /// True if some job might not fit: none writes more than the whole tree has.
     fn lacks_room(&self, now: u64) -> bool {
-        let sizes = (0..MAX_LEVELS as u8).map(|level| self.version.bytes(level));
-        self.limits(now).disk_free < sizes.fold(0, u64::saturating_add)
+        self.limits(now).disk_free < self.version.all_bytes()
     }
 
     /// What room there is, before the first event: bytes that tables may still take, and those that

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lithify_base::{Error, ErrorKind, FileId, MAX_LEVELS, shown_path};
+use lithify_base::{Error, ErrorKind, FileId, shown_path};
 use lithify_control::Event;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
@@ -17,7 +17,8 @@ use crate::open::resources::Shares;
 use crate::shared::Shared;
 use crate::shell::Shell;
 use crate::write::Held;
-use crate::write::log::{Ended, LogFile};
+use crate::write::ended::Ended;
+use crate::write::log::LogFile;
 use lithify_reports::field::Field;
 use lithify_tables::cache::BLOCKS_LEAST;
 
@@ -90,11 +91,8 @@ impl Shared {
     }
 
     fn tree_bytes(self: &Arc<Shared>) -> u64 {
-        let of_family = |f: &Shell| {
-            let version = &f.super_version().tree.version;
-            (0..MAX_LEVELS as u8).map(|level| version.bytes(level)).sum::<u64>()
-        };
-        self.families().iter().map(of_family).sum()
+        let of_family = |f: &Shell| f.super_version().tree.version.all_bytes();
+        self.families().iter().map(of_family).fold(0, u64::saturating_add)
     }
 
     /// Remembers a log that will be obsolete one day.

@@ -313,10 +313,10 @@ impl CommitEdits {
         let below = || closing.iter().filter(|log| log.end.number().0 < below);
         below().for_each(|log| log.ended.begin(&self.shared.resources.env.rt));
         for log in below() {
-            if !log.done().is_done() {
-                return Some(log.done().clone());
+            if !log.ended.done().is_done() {
+                return Some(log.ended.done().clone());
             }
-            self.lost = self.lost.take().or(log.result().err());
+            self.lost = self.lost.take().or(log.ended.result().err());
         }
         None
     }

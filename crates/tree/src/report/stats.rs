@@ -51,7 +51,7 @@ impl Shell {
         stats.table_memory = self.shared.resources.blocks.resident();
         stats.buffer_bytes =
             (self.context().buffers.in_use() + self.context().buffers.idle()) as u64;
-        stats.disk_bytes = sv.tree.version.files().map(|f| f.bytes).sum();
+        stats.disk_bytes = sv.tree.version.all_bytes();
         stats.debt_bytes = debt_bytes;
         stats.running_compactions = running_compactions;
         stats.last_sequence = self.shared.writes.published.load(Ordering::Acquire);

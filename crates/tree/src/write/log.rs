@@ -2,15 +2,16 @@
 
 use std::collections::VecDeque;
 
-use lithify_base::{CfId, Error, ErrorKind, FileId, Result, Seq};
+use lithify_base::{CfId, FileId, Seq};
 use lithify_control::MemId;
-use lithify_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{Class, Job, RtRef, Step, Ticket, Urgency};
+use lithify_env::RtRef;
+use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::AtomicU64;
 use lithify_files::wal::{NewLog, WalEnd, WalWriter};
 use lithify_journal::wal::BatchBuilder;
 use lithify_memtable::{MemTable, MemWriter};
 
+use super::ended::Ended;
 use crate::family::OpenFamily;
 use lithify_writes::loan::Lender;
 use lithify_writes::mems::Mems;
@@ -86,77 +87,6 @@ impl Filling {
     }
 }
 
-/// A log that has ended, until it is closed.
-pub(crate) struct Ended {
-    /// Until a job closes it, or all it held is in tables.
-    wal: Mutex<Option<WalWriter>>,
-    /// The log before, as long as that may not be closed.
-    before: Mutex<Option<Ticket>>,
-    /// A job closes it.
-    begun: AtomicBool,
-    /// It is closed, or all it held is in tables.
-    pub(super) done: Ticket,
-    pub(super) result: Mutex<Result<()>>,
-}
-
-impl Ended {
-    /// What closes `wal`, once it is asked to, after the log whose end completes `before`.
-    pub(super) fn new(wal: WalWriter, before: Option<Ticket>) -> Arc<Ended> {
-        Arc::new(Ended {
-            wal: Mutex::new(Some(wal)),
-            before: Mutex::new(before),
-            begun: AtomicBool::new(false),
-            done: Ticket::new(),
-            result: Mutex::new(Ok(())),
-        })
-    }
-    /// Has it made durable in the background. Those before it have to be begun, too: it waits for them.
-    pub(crate) fn begin(self: &Arc<Ended>, rt: &RtRef) {
-        if !self.begun.swap(true, Ordering::AcqRel) {
-            rt.spawn(Class::Io, Box::new(CloseWal(self.clone())));
-        }
-    }
-    /// Closes it as it is, if no job has begun to: all that it and those before it held is in tables.
-    pub(crate) fn abandon(&self) {
-        let wal = self.wal.lock().take();
-        if let Some(wal) = wal {
-            wal.abandon();
-            self.done.complete();
-        }
-    }
-    /// Syncs, seals and closes it, after the one before.
-    fn close(&self) -> Step {
-        if let Some(before) = self.before.lock().take_if(|t| !t.is_done()) {
-            return Step::Wait(before);
-        }
-        // Its own statement: the lock is not held while the disk works.
-        let wal = self.wal.lock().take();
-        if let Some(wal) = wal
-            && let Err(e) = wal.close()
-        {
-            *self.result.lock() = Err(e);
-        }
-        self.done.complete();
-        Step::Done
-    }
-}
-
-struct CloseWal(Arc<Ended>);
-
-impl Job for CloseWal {
-    fn step(&mut self) -> Step {
-        self.0.close()
-    }
-    /// Synced writes wait for it.
-    fn urgency(&self) -> Urgency {
-        Urgency::FIRST
-    }
-    fn panicked(&mut self, message: String) {
-        *self.0.result.lock() = Err(Error::new(ErrorKind::Internal, message));
-        self.0.done.complete();
-    }
-}
-
 /// A log that was made and not deleted.
 pub(crate) struct LogFile {
     pub(crate) number: FileId,
@@ -171,21 +101,6 @@ pub(crate) struct Closing {
     pub(super) mem: MemId,
     pub(crate) end: WalEnd,
     pub(crate) ended: Arc<Ended>,
-}
-
-impl Closing {
-    /// It needs no second look.
-    pub(super) fn is_over(&self) -> bool {
-        self.ended.done.is_done() && self.ended.result.lock().is_ok()
-    }
-    /// Completes once it is durable, or all it held is in tables; never, if it is not begun.
-    pub(crate) fn done(&self) -> &Ticket {
-        &self.ended.done
-    }
-    /// How that went, once it is done.
-    pub(crate) fn result(&self) -> Result<()> {
-        self.ended.result.lock().clone()
-    }
 }
 
 /// A log that was lost, while what it held is not in tables yet.

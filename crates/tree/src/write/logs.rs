@@ -39,7 +39,8 @@ use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_files::wal::WalWriter;
 
-use super::log::{Closing, Ended, GivenUp, Log};
+use super::ended::Ended;
+use super::log::{Closing, GivenUp, Log};
 use super::room::fresh_memtables;
 use crate::family::OpenFamily;
 use crate::shell::Shell;
@@ -73,8 +74,8 @@ impl Shell {
     /// by a program that syncs, and by the edits of flushes where there are several families. Otherwise its memtable is
     /// flushed meanwhile, and writing its bytes once more would only keep the disk from that.
     pub(super) fn close_wal(&self, log: &mut Log, mut wal: WalWriter) {
-        log.closing.retain(|c| !c.is_over());
-        let before = log.closing.last().map(|c| c.done().clone());
+        log.closing.retain(|c| !c.ended.is_over());
+        let before = log.closing.last().map(|c| c.ended.done().clone());
         let end = wal.end().expect("a log that has ended says so again");
         let at_once = wal.synced() > 0 || !log.is_alone();
         let closing = Closing { mem: log.families[0].id, end, ended: Ended::new(wal, before) };
@@ -88,7 +89,7 @@ impl Shell {
             self.begin_closing(log);
         }
         let mut all = self.shared.writes.closing.lock();
-        all.retain(|c| !c.is_over());
+        all.retain(|c| !c.ended.is_over());
         all.push(closing);
     }
 
@@ -106,13 +107,13 @@ impl Shell {
         self.begin_closing(log);
         let all = std::mem::take(&mut log.closing);
         for closing in &all {
-            self.shared.resources.env.rt.park(closing.done(), None);
+            self.shared.resources.env.rt.park(closing.ended.done(), None);
         }
         if log.given_up.is_some() && self.family.gate.refused().is_none() {
             return self.wait_replaced(log);
         }
         for closing in all {
-            if let Err(lost) = closing.result() {
+            if let Err(lost) = closing.ended.result() {
                 self.note("log_lost", &[("cause", lost.to_string().into())]);
                 if !log.is_alone() {
                     return Err(self.not_replaced(lost, &errors::several()));
@@ -174,7 +175,7 @@ impl Shell {
     fn log_replaced(&self, log: &mut Log) {
         self.begin_closing(log);
         for closing in log.closing.drain(..) {
-            self.shared.resources.env.rt.park(closing.done(), None);
+            self.shared.resources.env.rt.park(closing.ended.done(), None);
         }
         log.given_up = None;
         self.shared.writes.closing.lock().clear();
