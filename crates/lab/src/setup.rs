@@ -104,8 +104,8 @@ pub struct Setup {
     pub bytes: EntryBytes,
     /// The disk.
     pub device: DeviceOptions,
-    /// Threads that transfer, at least 1.
-    pub io_threads: u32,
+    /// Threads that transfer, at least 1, where they are not those that the policy has.
+    pub io_threads: Option<u32>,
     /// Processors.
     pub cores: f64,
     /// Processor time of a put, nanoseconds.
@@ -144,6 +144,12 @@ impl Setup {
         self.plan.buckets.initial = self.plan.policy.first_buckets(self.threads, bytes);
     }
 
+    /// Threads that transfer.
+    pub fn transfer_threads(&self) -> u32 {
+        let usual = || self.plan.policy.transfer_threads(self.threads, self.plan.file_bytes);
+        self.io_threads.unwrap_or_else(usual)
+    }
+
     /// The bench's defaults: 16-byte keys, two compaction threads on two cores, an unlimited disk.
     pub fn new(policy: PolicyKind, threads: u32, value_size: u64) -> Setup {
         let preset = PlanOptions::preset(policy);
@@ -168,7 +174,7 @@ impl Setup {
             offered: None,
             bytes: entry_bytes(16, value_size),
             device: DeviceOptions { bandwidth: 0, latency: 0, channels: 0 },
-            io_threads: policy.transfer_threads(threads),
+            io_threads: None,
             cores: 2.0,
             client_ns: client_ns(value_size),
             merge_ns: 0.65,

@@ -309,7 +309,7 @@ impl World<'_> {
             computing: BTreeMap::new(),
             held: BTreeMap::new(),
             urgencies: BTreeMap::new(),
-            pool: Pool::new(setup.io_threads),
+            pool: Pool::new(setup.transfer_threads()),
             moving: Vec::new(),
             unmoving: Vec::new(),
             copies: VecDeque::new(),

@@ -191,7 +191,8 @@ pub fn machine(settings: &Settings) -> Env {
         rt: Arc::new(OsRt::new(RtOptions {
             flush_threads: settings.flush_threads as usize,
             compact_threads: settings.compaction_threads as usize,
-            io_threads: policy.transfer_threads(settings.compaction_threads) as usize,
+            io_threads: policy.transfer_threads(settings.compaction_threads, settings.file_bytes)
+                as usize,
             // One may be in a commit, and one in the upkeep proper.
             upkeep_threads: 2,
             background_nice: settings.background_nice as u8,

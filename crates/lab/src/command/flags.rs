@@ -212,7 +212,7 @@ pub(super) fn setup(f: &Flags, policy: PolicyKind, threads: u32) -> Result<Setup
     s.device.bandwidth = f.bandwidth;
     s.device.latency = f.latency * 1000;
     s.device.channels = f.channels;
-    set(&mut s.io_threads, f.io_threads);
+    s.io_threads = f.io_threads;
     s.cores = f.cores;
     set(&mut s.merge_ns, f.cpu_ns_per_byte);
     s.card = card(f)?;
