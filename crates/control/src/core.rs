@@ -26,7 +26,7 @@ use crate::jobs::{Gone, Jobs};
 use crate::life::{Life, Settled};
 use crate::memory::Memory;
 use crate::options::Options;
-use crate::relief::{Run, is_deep};
+use crate::relief::is_deep;
 use crate::requests::{Manuals, Outsiders, closing};
 use crate::resources::Resources;
 use crate::retry::{PATIENCE, Retry};
@@ -339,27 +339,29 @@ impl Core {
         out.extend(self.jobs.running().map(|f| Command::Abort { job: f.id }));
     }
 
-    /// The rate at which level 0 does not reach its stop before it is shorter, and which stop that is. A full memtable
-    /// becomes such a `run`.
-    fn sustained(&mut self, stall: &Stall, run: Run) -> Option<(u64, Cause)> {
+    /// The rate at which level 0 does not reach a stop before it is shorter or smaller, and which stop that is. A full
+    /// memtable has so many bytes of writes.
+    fn sustained(&mut self, stall: &Stall, writes: u64) -> Option<(u64, Cause)> {
         let plan = &self.options.plan;
-        let goes_down = !plan.disable_auto && plan.policy != PolicyKind::Fifo;
-        if !goes_down || !is_deep(stall.l0_depth, plan) {
+        if plan.disable_auto || plan.policy == PolicyKind::Fifo {
             return None;
         }
         let (coming, flights) = (self.memory.len() as u32 + 1, self.jobs.in_flight());
         let tree = (self.installs, &self.version);
-        self.resources.reliefs.rate(tree, flights, plan, (coming, run))
+        let deep = is_deep(stall.l0_depth, plan)
+            .then(|| self.resources.reliefs.rate(tree, flights, plan, (coming, writes)));
+        let deep = deep.flatten().map(|rate| (rate, Cause::L0Files));
+        [deep, self.throttle.crowded(self.version.bytes(0), plan)].into_iter().flatten().min()
     }
 
     fn judge_writes(&mut self, out: &mut Vec<Command>) {
         let mem = self.memory.state();
         let flights = self.jobs.in_flight();
         let stall = stall_while(&self.version, flights, &mem, &self.options.plan);
-        let run = self.throttle.run(self.options.plan.memtable_bytes);
-        let sustained = run.and_then(|run| self.sustained(&stall, run));
+        let writes = self.throttle.writes(self.options.plan.memtable_bytes);
+        let sustained = writes.and_then(|writes| self.sustained(&stall, writes));
         let plan = &self.options.plan;
-        let memory = self.memory.room(plan.max_memtables, run.map(|run| run.written));
+        let memory = self.memory.room(plan.max_memtables, writes);
         let mut pressure = self.throttle.judge(&stall, plan, sustained, memory);
         if pressure.stop.is_none() && self.is_short() {
             pressure = Pressure { stop: Some(Cause::DiskSpace), ..Pressure::default() };

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lithify_base::{FileId, JobId};
 use lithify_lsm::Version;
-use lithify_plan::stall::{depth_without, l0_bytes_stop};
-use lithify_plan::{Cause, InFlight, JobState, PlanOptions};
+use lithify_plan::stall::depth_without;
+use lithify_plan::{InFlight, JobState, PlanOptions};
 
 use crate::jobs::running;
 
@@ -44,17 +44,6 @@ pub(crate) struct Reliefs {
     /// The depth of level 0 once each of these compactions, and those before it, are in the tree: of which
     /// tree, which, and how deep.
     depths: (u64, Vec<JobId>, Vec<u32>),
-}
-
-/// What a memtable becomes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
-    /// Bytes that it takes in memory.
-    pub(crate) memory: u64,
-    /// Bytes of the writes in it, as writers count them.
-    pub(crate) written: u64,
-    /// Bytes of its tables.
-    pub(crate) table: u64,
 }
 
 impl Reliefs {
@@ -94,53 +83,45 @@ impl Reliefs {
     }
 
     /// The most bytes per second of writes with which level 0 stays below its stop until the compactions
-    /// at work have made it shorter, and which stop that is; `None` while none does. So many memtables are
-    /// `coming`, the active one included, each of which becomes such a `run`. `installs` is the number of
-    /// the tree.
+    /// at work have made it shorter; `None` while none does. So many memtables are `coming`, the active one
+    /// included, each of which has so many bytes of writes. `installs` is the number of the tree.
     pub(crate) fn rate(
         &mut self,
         (installs, version): (u64, &Version),
         flights: &[InFlight],
         options: &PlanOptions,
-        (coming, run): (u32, Run),
-    ) -> Option<(u64, Cause)> {
+        (coming, writes): (u32, u64),
+    ) -> Option<u64> {
         let in_l0 = |id: &FileId| version.file(*id).filter(|f| f.pos.level == 0);
-        let upper = |f: &InFlight| f.spec.inputs.iter().filter_map(in_l0).map(|f| f.bytes).sum();
-        let mut jobs: Vec<(u64, u64, &InFlight)> =
-            flights.iter().map(|f| (self.left(f), upper(f), f)).filter(|job| job.1 > 0).collect();
+        let takes = |f: &&InFlight| f.spec.inputs.iter().any(|id| in_l0(id).is_some());
+        let mut jobs: Vec<(u64, &InFlight)> =
+            flights.iter().filter(takes).map(|f| (self.left(f), f)).collect();
         if jobs.is_empty() || self.speed == 0 || self.seen < BELIEVED {
             return None;
         }
-        jobs.sort_by_key(|(left, _, flight)| (*left, flight.id));
+        jobs.sort_by_key(|(left, flight)| (*left, flight.id));
         jobs.truncate(LOOKED_AT);
-        let ids: Vec<JobId> = jobs.iter().map(|(_, _, flight)| flight.id).collect();
+        let ids: Vec<JobId> = jobs.iter().map(|(_, flight)| flight.id).collect();
         if self.depths.0 != installs || self.depths.1 != ids {
             let mut gone = BTreeSet::new();
             let without = |flight: &InFlight| {
                 gone.extend(flight.spec.inputs.iter().filter(|id| in_l0(id).is_some()).copied());
                 depth_without(version, |id| gone.contains(&id))
             };
-            let depths = jobs.iter().map(|(_, _, flight)| *flight).map(without).collect();
+            let depths = jobs.iter().map(|(_, flight)| *flight).map(without).collect();
             self.depths = (installs, ids, depths);
         }
         let each = self.speed / running(flights).count().max(1) as u64;
         let (mut depth, mut merged) = (version.max_depth(0), 0);
-        let mut bytes = version.bytes(0) + u64::from(coming) * run.table;
-        let mut least = (u64::MAX, Cause::L0Files);
-        for ((left, upper, flight), after) in jobs.into_iter().zip(&self.depths.2) {
+        let mut least = u64::MAX;
+        for ((left, flight), after) in jobs.into_iter().zip(&self.depths.2) {
             let runs = u64::from(options.l0_stop.saturating_sub(depth + merged + coming));
-            let more = l0_bytes_stop(options).saturating_sub(bytes) / run.table.max(1);
-            let rate = |runs: u64| {
-                // As long as `left` takes: room / (left / each).
-                let room = u128::from(runs) * u128::from(run.written);
-                u64::try_from(room * u128::from(each) / u128::from(left.max(1))).unwrap_or(u64::MAX)
-            };
-            least = least.min((rate(runs), Cause::L0Files)).min((rate(more), Cause::L0Bytes));
+            // As long as `left` takes: room / (left / each).
+            let room = u128::from(runs) * u128::from(writes);
+            let rate = room * u128::from(each) / u128::from(left.max(1));
+            least = least.min(u64::try_from(rate).unwrap_or(u64::MAX));
             depth = *after;
-            match flight.spec.out.level {
-                0 => merged += 1,
-                _ => bytes = bytes.saturating_sub(upper),
-            }
+            merged += u32::from(flight.spec.out.level == 0);
             if !is_deep(depth + merged, options) {
                 break;
             }

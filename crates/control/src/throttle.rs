@@ -1,9 +1,10 @@
-//! How fast writers may go. Three rates are known, and the lowest one holds:
+//! How fast writers may go. Four rates are known, and the lowest one holds:
 //!
 //! - what is left of the memtables, over the time until the oldest of them is flushed ([`Room`]). It is worked out anew
 //!   for each write, and only writers that would use up the room sooner notice it;
 //! - the rate that compactions sustain: the room in level 0 before a stop, over the time until level 0 is
 //!   shorter (`relief`);
+//! - where level 0 has three quarters of the bytes that stop writes, one that falls with what is left of the last quarter;
 //! - where the verdict on writes is "slow down" (a pure function of the tree and the memtables,
 //!   `plan::stall`), one that falls smoothly with the room before a stop. For the depth of level 0 `adaptive` does
 //!   without it while a compaction is at work that takes from level 0: when that ends, the deepest range is the next, so
@@ -26,9 +27,9 @@
 
 use std::collections::VecDeque;
 
+use lithify_plan::stall::{l0_bytes_slowdown, l0_bytes_stop};
 use lithify_plan::{Cause, PlanOptions, PolicyKind, Stall, Verdict};
 
-use crate::relief::Run;
 
 /// Fastest pace that is believed, bytes per second.
 const MAX_PACE: u64 = 64 << 30;
@@ -100,14 +101,24 @@ impl Pressure {
 /// Flushes over which the pace is taken: two that commit one right after the other say nothing.
 const FLUSHES: usize = 4;
 
+/// A memtable whose flush committed.
+#[derive(Clone, Copy, Debug)]
+struct Flushed {
+    at: u64,
+    /// Bytes that it took in memory.
+    memory: u64,
+    /// Bytes of the writes in it, as writers count them.
+    writes: u64,
+}
+
 /// The delay controller.
 #[derive(Clone, Debug)]
 pub(crate) struct Throttle {
     least_rate: u64,
     /// Bytes per second; the fastest of late, forgotten slowly.
     pace: u64,
-    /// When the last flushes committed, and what they made of what; oldest first.
-    flushes: VecDeque<(u64, Run)>,
+    /// The last flushes, oldest first.
+    flushes: VecDeque<Flushed>,
     /// What writers were told last.
     told: Pressure,
 }
@@ -130,16 +141,12 @@ impl Throttle {
         changed.then_some(pressure)
     }
 
-    /// What a full memtable becomes; `None` before the first flush.
-    pub(crate) fn run(&self, memory: u64) -> Option<Run> {
-        let sum = |part: fn(&Run) -> u64| self.flushes.iter().map(|f| part(&f.1)).sum::<u64>();
-        let all = sum(|run| run.memory);
-        let share = |part| {
-            let share = u128::from(memory) * u128::from(sum(part)) / u128::from(all.max(1));
-            u64::try_from(share).unwrap_or(memory)
-        };
-        let (written, table) = (share(|run| run.written), share(|run| run.table));
-        (all > 0).then_some(Run { memory, written, table })
+    /// Bytes of the writes that fill a memtable of so many; `None` before the first flush.
+    pub(crate) fn writes(&self, memory: u64) -> Option<u64> {
+        let sum = |part: fn(&Flushed) -> u64| self.flushes.iter().map(part).sum::<u64>();
+        let all = sum(|f| f.memory);
+        let share = u128::from(memory) * u128::from(sum(|f| f.writes)) / u128::from(all.max(1));
+        (all > 0).then(|| u64::try_from(share).unwrap_or(memory))
     }
 
     /// True while writers are slowed down or stopped.
@@ -147,22 +154,37 @@ impl Throttle {
         self.told.cause().is_some()
     }
 
-    /// A memtable is flushed; `now` in nanoseconds.
-    pub(crate) fn flushed(&mut self, run: Run, now: u64) {
-        self.flushes.push_back((now, run));
+    /// A memtable that took so many bytes of memory, with so many bytes of writes, is flushed; `now` in nanoseconds.
+    pub(crate) fn flushed(&mut self, memory: u64, writes: u64, now: u64) {
+        self.flushes.push_back(Flushed { at: now, memory, writes });
         if self.flushes.len() <= FLUSHES {
             return;
         }
-        let (since, _) = self.flushes.pop_front().expect("there are several");
+        let Flushed { at: since, .. } = self.flushes.pop_front().expect("there are several");
         let span = now.saturating_sub(since);
         if span == 0 {
             // All of one batch of edits: that says nothing of how fast they came.
             return;
         }
-        let bytes: u64 = self.flushes.iter().map(|f| f.1.written).sum();
+        let bytes: u64 = self.flushes.iter().map(|f| f.writes).sum();
         let pace = u128::from(bytes) * 1_000_000_000 / u128::from(span);
         let pace = u64::try_from(pace).unwrap_or(MAX_PACE).min(MAX_PACE);
         self.pace = (self.pace - self.pace / 16).max(pace);
+    }
+
+    fn known_pace(&self) -> u64 {
+        if self.pace == 0 { FIRST_PACE } else { self.pace }
+    }
+
+    /// The rate for level 0 with so many bytes, from three quarters of those that stop writes on: `pace`, times the share of
+    /// that room that is left. Merges in place take depth away and leave the bytes, so what is known of compactions at
+    /// work does not say when there will be fewer; writers brake earlier than by the parabola.
+    pub(crate) fn crowded(&self, l0_bytes: u64, options: &PlanOptions) -> Option<(u64, Cause)> {
+        let (slow, stop) = (l0_bytes_slowdown(options), l0_bytes_stop(options));
+        let left = u128::from(stop.saturating_sub(l0_bytes));
+        let rate = u128::from(self.known_pace()) * left / u128::from(stop - slow).max(1);
+        let rate = u64::try_from(rate).unwrap_or(MAX_PACE);
+        (l0_bytes >= slow).then_some((rate, Cause::L0Bytes))
     }
 
     /// The pressure for `stall`, where `sustained` is the rate at which what it names stays below its
@@ -185,10 +207,9 @@ impl Throttle {
             }
             (Verdict::Stop, Some(cause)) => Pressure { stop: Some(cause), ..Pressure::default() },
             (Verdict::Delay, Some(cause)) => {
-                let pace = if self.pace == 0 { FIRST_PACE } else { self.pace };
                 let (left, of) = room(cause, stall, options);
                 let (left, of) = (u128::from(left.min(of)), u128::from(of.max(1)));
-                let share = u128::from(pace) * left / of * (2 * of - left) / of;
+                let share = u128::from(self.known_pace()) * left / of * (2 * of - left) / of;
                 let share = u64::try_from(share).unwrap_or(MAX_PACE);
                 let by_ends = cause == Cause::L0Files && options.policy == PolicyKind::Adaptive;
                 let rate = match sustained {
@@ -223,14 +244,10 @@ mod tests {
     const MS: u64 = 1_000_000;
     const ROOM: Room = Room { bytes: 64 * MIB, began: 5 * MS, until: 105 * MS, least: 0 };
 
-    fn run(memory: u64) -> Run {
-        Run { memory, written: memory, table: memory }
-    }
-
     fn paced(mib_per_second: u64) -> Throttle {
         let mut t = Throttle::new(MIB);
         for second in 1..60 {
-            t.flushed(run(mib_per_second * MIB), second * 1_000_000_000);
+            t.flushed(mib_per_second * MIB, mib_per_second * MIB, second * 1_000_000_000);
         }
         t
     }
@@ -257,21 +274,21 @@ mod tests {
     #[test]
     fn a_burst_is_forgotten_slowly() {
         let mut t = paced(320);
-        t.flushed(run(MIB), 60_000_000_000);
+        t.flushed(MIB, MIB, 60_000_000_000);
         assert_eq!(rate(&t, 20), Some(300));
     }
 
     #[test]
     fn two_commits_in_a_row_are_no_burst() {
         let mut t = paced(320);
-        t.flushed(run(320 * MIB), 59_000_000_001);
+        t.flushed(320 * MIB, 320 * MIB, 59_000_000_001);
         assert!(rate(&t, 20).unwrap() <= 427, "four flushes in three seconds, not one in 1 ns");
     }
 
     #[test]
     fn a_batch_of_commits_is_no_burst() {
         let mut t = paced(320);
-        (0..9).for_each(|_| t.flushed(run(320 * MIB), 62_000_000_000));
+        (0..9).for_each(|_| t.flushed(320 * MIB, 320 * MIB, 62_000_000_000));
         assert!(
             rate(&t, 20).unwrap() <= 427,
             "four flushes in three seconds, and then nine at once"

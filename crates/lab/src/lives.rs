@@ -4,7 +4,7 @@
 use crate::card::CardOptions;
 use crate::tally::Step;
 use crate::{CommitOrder, Life, Load, Setup, live};
-use lithify_plan::{DfWhen, Kind, PolicyKind};
+use lithify_plan::{Cause, DfWhen, Kind, PolicyKind};
 
 /// The bench's shape at 1/64: memtables of 1 MiB, L1 of 4 MiB, files of 1 MiB.
 fn setup(policy: PolicyKind, num: u64) -> Setup {
@@ -126,6 +126,21 @@ fn more_disk_is_faster() {
     assert!(fast.load.seconds < slow.load.seconds * 0.7, "{} s", fast.load.seconds);
     let waits = |life: &Life| life.load.all_waits().0 + life.load.all_waits().1;
     assert!(waits(&fast) < waits(&slow), "{} and {} s", waits(&fast), waits(&slow));
+}
+
+/// Merges in place take the depth of level 0 away again and again while its bytes grow, and writers that were slowed for its
+/// depth alone ran into the stop for its bytes: 23 of 62 seconds of this life.
+#[test]
+fn writers_do_not_run_into_the_stop_for_bytes_of_level_0() {
+    let mut s = setup(PolicyKind::Adaptive, 900_000);
+    (s.threads, s.cores, s.cells) = (4, 4.0, 128);
+    (s.plan.multiplier, s.plan.buckets.min_file_bytes) = (10, 1 << 20);
+    s.set_memtable(1 << 20);
+    (s.device.bandwidth, s.merge_ns) = (100 << 20, 5.0);
+    let waited = lived(&s).load.waited;
+    let (slowed, stopped) = waited.get(&Cause::L0Bytes).copied().unwrap_or_default();
+    assert!(slowed > 0.1, "a life that shows nothing: {waited:?}");
+    assert!(stopped < slowed / 10.0, "slowed for {slowed} s, stopped for {stopped} s");
 }
 
 /// The lives of one load in both orders. In the order of issue a compaction waits for those from its level that

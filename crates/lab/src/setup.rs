@@ -104,7 +104,7 @@ pub struct Setup {
     pub bytes: EntryBytes,
     /// The disk.
     pub device: DeviceOptions,
-    /// Threads that transfer, at least 1, where they are not those that the policy has.
+    /// Threads that transfer, at least 1; `None` for as many as an opened database has.
     pub io_threads: Option<u32>,
     /// Processors.
     pub cores: f64,

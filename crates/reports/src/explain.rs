@@ -482,9 +482,10 @@ fn bounds(outlook: &Outlook) -> Vec<Bound> {
         ),
     ];
     if o.policy.has_buckets() {
+        let slow = positive(lithify_plan::stall::l0_bytes_slowdown(o));
         let stop = positive(lithify_plan::stall::l0_bytes_stop(o));
         let l0 = outlook.version.bytes(0);
-        all.push(bound(Cause::L0Bytes, "bytes in level 0", true, l0, None, stop));
+        all.push(bound(Cause::L0Bytes, "bytes in level 0", true, l0, slow, stop));
     }
     if o.policy.stacks() {
         let now = lithify_plan::stall::read_amp(&outlook.version);

@@ -8,7 +8,6 @@ use lithify_lsm::{Edit, Version};
 use crate::command::{Command, NewEdit};
 use crate::core::Core;
 use crate::life::{Settled, Writing};
-use crate::relief::Run;
 use crate::retry::PATIENCE;
 
 /// Bytes of the files that `edit` adds and that were not there before.
@@ -112,9 +111,8 @@ impl Core {
             self.resources.wrote(made_bytes(&edit));
             let (mem, inputs) = self.jobs.retire(job);
             if let Some(mem) = mem {
-                let table = edit.adds.iter().map(|f| f.bytes).sum();
-                let (memory, written) = self.memory.flushed(mem, now);
-                self.throttle.flushed(Run { memory, written, table }, now);
+                let (memory, writes) = self.memory.flushed(mem, now);
+                self.throttle.flushed(memory, writes, now);
                 flushed = Some(mem);
             } else if !self.outsiders.has(job) {
                 self.advanced(out);

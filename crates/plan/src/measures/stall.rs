@@ -93,7 +93,7 @@ pub(crate) fn is_crowded(version: &Version, options: &PlanOptions) -> bool {
     let l0 = version.level(0);
     l0.runs().len() >= L0_RUNS_MAX / 2
         || l0.file_count() >= L0_FILES_MAX / 2
-        || version.bytes(0) >= l0_bytes_stop(options) / 4 * 3
+        || version.bytes(0) >= l0_bytes_slowdown(options)
 }
 
 /// The verdict for the next write.
@@ -197,6 +197,11 @@ pub fn l0_bytes_stop(options: &PlanOptions) -> u64 {
     // What `adaptive` merges in place it keeps longer, until that is worth going down.
     let times = if options.policy == PolicyKind::Adaptive { 6 } else { 2 };
     (times * u64::from(options.l0_stop)).saturating_mul(options.memtable_bytes.max(1))
+}
+
+/// Bytes of L0 from which on writers are paced, so that they do not run into that stop: three quarters of it.
+pub fn l0_bytes_slowdown(options: &PlanOptions) -> u64 {
+    l0_bytes_stop(options) / 4 * 3
 }
 
 fn l0_is_full(version: &Version) -> bool {

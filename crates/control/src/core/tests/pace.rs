@@ -115,6 +115,33 @@ fn flushes_that_vary_leave_less_room() {
     assert!((150..200).contains(&lasts), "{lasts} ms, and the mean is 115");
 }
 
+/// The stop is at 216 MiB, six times 36 memtables of 1 MiB, and nothing is at work that would say when there will be less.
+#[test]
+fn the_more_bytes_level_0_has_the_slower_writers_go() {
+    let mut w = World::new(0);
+    let plan = &mut w.core.options.plan;
+    (plan.policy, plan.memtable_bytes, plan.l0_stop) = (PolicyKind::Adaptive, MIB, 36);
+    let mut rates = Vec::new();
+    // One beside the other, so that level 0 is one run deep.
+    for mem in 0..217 {
+        w.now += 10 * MS;
+        let key = format!("{mem:04}");
+        w.flush(mem, &key, &key);
+        let told = w.told().map(|told| (told.cause(), told.pace, told.stop));
+        match (mem + 1, told) {
+            (..162, told) => assert!(told.is_none_or(|(_, pace, _)| pace.is_none()), "{mem}"),
+            (216.., told) => {
+                assert!(told.is_none_or(|(cause, _, _)| cause == Some(Cause::L0Bytes)));
+            }
+            (_, Some((None, Some((rate, Cause::L0Bytes)), None))) => rates.push(rate / MIB),
+            (_, told) => panic!("{told:?} at {mem} MiB"),
+        }
+    }
+    assert!(rates.is_sorted_by(|one, next| one >= next), "{rates:?}");
+    assert_eq!((rates[0], rates[27], rates[53]), (99, 49, 1), "MiB/s; memtables were filled at 100");
+    assert_eq!(w.core.outlook(w.now).stall().cause, Some(Cause::L0Bytes), "and then they stop");
+}
+
 /// The room with three memtables of 1 MiB, each full after `written` bytes of writes: one is empty, one
 /// was just frozen, and one is flushed, which began 10 ms ago; flushes before `took` so many milliseconds.
 fn while_one_is_flushed(written: u64, took: [u64; 5]) -> Room {
