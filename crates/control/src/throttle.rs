@@ -30,7 +30,6 @@ use std::collections::VecDeque;
 use lithify_plan::stall::{l0_bytes_slowdown, l0_bytes_stop};
 use lithify_plan::{Cause, PlanOptions, PolicyKind, Stall, Verdict};
 
-
 /// Fastest pace that is believed, bytes per second.
 const MAX_PACE: u64 = 64 << 30;
 /// The pace of writers before enough was flushed to know it: where RocksDB begins.

@@ -138,7 +138,8 @@ fn the_more_bytes_level_0_has_the_slower_writers_go() {
         }
     }
     assert!(rates.is_sorted_by(|one, next| one >= next), "{rates:?}");
-    assert_eq!((rates[0], rates[27], rates[53]), (99, 49, 1), "MiB/s; memtables were filled at 100");
+    // Memtables were filled at 100 MiB/s.
+    assert_eq!((rates[0], rates[27], rates[53]), (99, 49, 1), "{rates:?}");
     assert_eq!(w.core.outlook(w.now).stall().cause, Some(Cause::L0Bytes), "and then they stop");
 }
 
