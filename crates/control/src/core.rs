@@ -339,19 +339,16 @@ impl Core {
         out.extend(self.jobs.running().map(|f| Command::Abort { job: f.id }));
     }
 
-    /// The rate at which level 0 does not reach a stop before it is shorter or smaller, and which stop that is. A full
-    /// memtable has so many bytes of writes.
-    fn sustained(&mut self, stall: &Stall, writes: u64) -> Option<(u64, Cause)> {
+    /// The rate at which level 0 does not reach its stop before it is shorter. A full memtable has so many bytes of writes.
+    fn sustained(&mut self, stall: &Stall, writes: u64) -> Option<u64> {
         let plan = &self.options.plan;
-        if plan.disable_auto || plan.policy == PolicyKind::Fifo {
+        let goes_down = !plan.disable_auto && plan.policy != PolicyKind::Fifo;
+        if !goes_down || !is_deep(stall.l0_depth, plan) {
             return None;
         }
         let (coming, flights) = (self.memory.len() as u32 + 1, self.jobs.in_flight());
         let tree = (self.installs, &self.version);
-        let deep = is_deep(stall.l0_depth, plan)
-            .then(|| self.resources.reliefs.rate(tree, flights, plan, (coming, writes)));
-        let deep = deep.flatten().map(|rate| (rate, Cause::L0Files));
-        [deep, self.throttle.crowded(self.version.bytes(0), plan)].into_iter().flatten().min()
+        self.resources.reliefs.rate(tree, flights, plan, (coming, writes))
     }
 
     fn judge_writes(&mut self, out: &mut Vec<Command>) {
@@ -359,10 +356,10 @@ impl Core {
         let flights = self.jobs.in_flight();
         let stall = stall_while(&self.version, flights, &mem, &self.options.plan);
         let writes = self.throttle.writes(self.options.plan.memtable_bytes);
-        let sustained = writes.and_then(|writes| self.sustained(&stall, writes));
+        let ends = writes.and_then(|writes| self.sustained(&stall, writes));
         let plan = &self.options.plan;
         let memory = self.memory.room(plan.max_memtables, writes);
-        let mut pressure = self.throttle.judge(&stall, plan, sustained, memory);
+        let mut pressure = self.throttle.judge(&stall, plan, ends, self.version.bytes(0), memory);
         if pressure.stop.is_none() && self.is_short() {
             pressure = Pressure { stop: Some(Cause::DiskSpace), ..Pressure::default() };
         }

@@ -42,7 +42,7 @@ pub struct Pressure {
     pub stop: Option<Cause>,
     /// Writes are slowed to this many bytes per second for this cause.
     pub delay: Option<(u64, Cause)>,
-    /// Writes go no faster than this many bytes per second, without a delay: it is what compactions
+    /// Writes go no faster than this many bytes per second, delayed or not: it is what compactions
     /// sustain. Faster writers would come to a stop for this cause.
     pub pace: Option<(u64, Cause)>,
     /// While a memtable is flushed: what writes have until it is.
@@ -171,53 +171,56 @@ impl Throttle {
         self.pace = (self.pace - self.pace / 16).max(pace);
     }
 
-    fn known_pace(&self) -> u64 {
-        if self.pace == 0 { FIRST_PACE } else { self.pace }
-    }
-
-    /// The rate for level 0 with so many bytes, from three quarters of those that stop writes on: `pace`, times the share of
-    /// that room that is left. Merges in place take depth away and leave the bytes, so what is known of compactions at
-    /// work does not say when there will be fewer; writers brake earlier than by the parabola.
-    pub(crate) fn crowded(&self, l0_bytes: u64, options: &PlanOptions) -> Option<(u64, Cause)> {
+    /// The rate for level 0 with so many bytes, from three quarters of those that stop writes on: the pace of writers,
+    /// times the share of the last quarter that is left; `None` while that pace is not known. Merges in place take depth away and
+    /// leave the bytes, so the ends of compactions at work do not say when there will be fewer.
+    fn crowded(&self, l0_bytes: u64, options: &PlanOptions) -> Option<u64> {
         let (slow, stop) = (l0_bytes_slowdown(options), l0_bytes_stop(options));
+        if options.disable_auto || self.pace == 0 || l0_bytes < slow {
+            return None;
+        }
         let left = u128::from(stop.saturating_sub(l0_bytes));
-        let rate = u128::from(self.known_pace()) * left / u128::from(stop - slow).max(1);
-        let rate = u64::try_from(rate).unwrap_or(MAX_PACE);
-        (l0_bytes >= slow).then_some((rate, Cause::L0Bytes))
+        let rate = u128::from(self.pace) * left / u128::from(stop - slow).max(1);
+        u64::try_from(rate).ok()
     }
 
-    /// The pressure for `stall`, where `sustained` is the rate at which what it names stays below its
-    /// stop, if that is known, and `memory` what is left of memtables while one is flushed. Called when the tree
-    /// or the memtables changed.
+    /// The pressure for `stall`, where `ends` is the rate at which level 0 stays below its stop until compactions at work
+    /// end, if that is known, `l0_bytes` are in it, and `memory` is what is left of memtables while one is flushed. Called when
+    /// the tree or the memtables changed.
     pub(crate) fn judge(
         &self,
         stall: &Stall,
         options: &PlanOptions,
-        sustained: Option<(u64, Cause)>,
+        ends: Option<u64>,
+        l0_bytes: u64,
         memory: Option<Room>,
     ) -> Pressure {
         let memory = memory.map(|room| Room { least: self.least_rate, ..room });
-        let at_least = |(rate, cause): (u64, Cause)| (rate.max(self.least_rate), cause);
+        let at_least = |rate: u64, cause| (rate.max(self.least_rate), cause);
+        let crowded = self.crowded(l0_bytes, options).map(|rate| at_least(rate, Cause::L0Bytes));
         match (stall.verdict, stall.cause) {
             (Verdict::None, _) | (_, None) => {
                 // Writers that of themselves are half as fast at most are left alone.
-                let binds = sustained.filter(|(rate, _)| rate / 2 < self.pace);
-                Pressure { pace: binds.map(at_least), memory, ..Pressure::default() }
+                let binds = ends.filter(|rate| rate / 2 < self.pace);
+                let binds = binds.map(|rate| at_least(rate, Cause::L0Files));
+                let pace = [binds, crowded].into_iter().flatten().min();
+                Pressure { pace, memory, ..Pressure::default() }
             }
             (Verdict::Stop, Some(cause)) => Pressure { stop: Some(cause), ..Pressure::default() },
             (Verdict::Delay, Some(cause)) => {
+                let pace = if self.pace == 0 { FIRST_PACE } else { self.pace };
                 let (left, of) = room(cause, stall, options);
                 let (left, of) = (u128::from(left.min(of)), u128::from(of.max(1)));
-                let share = u128::from(self.known_pace()) * left / of * (2 * of - left) / of;
+                let share = u128::from(pace) * left / of * (2 * of - left) / of;
                 let share = u64::try_from(share).unwrap_or(MAX_PACE);
                 let by_ends = cause == Cause::L0Files && options.policy == PolicyKind::Adaptive;
-                let rate = match sustained {
-                    Some((rate, _)) if by_ends => rate,
-                    Some((rate, _)) => rate.min(share),
+                let rate = match ends {
+                    Some(rate) if by_ends => rate,
+                    Some(rate) => rate.min(share),
                     None => share,
                 };
-                let delay = Some(at_least((rate, cause)));
-                Pressure { delay, memory, ..Pressure::default() }
+                let delay = Some(at_least(rate, cause));
+                Pressure { delay, pace: crowded, memory, ..Pressure::default() }
             }
         }
     }
@@ -254,7 +257,7 @@ mod tests {
     fn rate(t: &Throttle, l0_depth: u32) -> Option<u64> {
         let stall =
             Stall { verdict: Verdict::Delay, cause: Some(Cause::L0Files), l0_depth, debt: 0 };
-        t.judge(&stall, &PlanOptions::default(), None, None).delay.map(|d| d.0 / MIB)
+        t.judge(&stall, &PlanOptions::default(), None, 0, None).delay.map(|d| d.0 / MIB)
     }
 
     #[test]
@@ -301,8 +304,8 @@ mod tests {
         let stop =
             Stall { verdict: Verdict::Stop, cause: Some(Cause::L0Files), ..Stall::default() };
         let stopped = Pressure { stop: Some(Cause::L0Files), ..Pressure::default() };
-        assert_eq!(t.judge(&stop, &o, None, Some(ROOM)), stopped);
-        assert_eq!(t.judge(&Stall::default(), &o, None, None), Pressure::default());
+        assert_eq!(t.judge(&stop, &o, None, 0, Some(ROOM)), stopped);
+        assert_eq!(t.judge(&Stall::default(), &o, None, 0, None), Pressure::default());
     }
 
     #[test]
@@ -338,19 +341,45 @@ mod tests {
         let t = paced(320);
         let slow =
             Stall { verdict: Verdict::Delay, cause: Some(Cause::L0Files), l0_depth: 24, debt: 0 };
-        let told = t.judge(&slow, &PlanOptions::default(), None, Some(ROOM));
+        let told = t.judge(&slow, &PlanOptions::default(), None, 0, Some(ROOM));
         assert_eq!(told.rate(0, 5 * MS), Some((300 * MIB, Cause::L0Files)));
         assert_eq!(told.rate(54 * MIB, 105 * MS), Some((200 * MIB, Cause::MemtableLimit)));
         assert_eq!(told.memory.map(|room| room.least), Some(MIB), "the least rate of all");
     }
 
     #[test]
+    fn bytes_of_level_0_slow_writers_beside_its_depth_and_not_in_its_place() {
+        let policy = PolicyKind::Adaptive;
+        // They stop at 6 x 36 x 64 MiB: half of the last quarter is left.
+        let o =
+            PlanOptions { policy, memtable_bytes: 64 * MIB, l0_stop: 36, ..PlanOptions::default() };
+        let bytes = 6 * 36 * 64 * MIB / 8 * 7;
+        let stall =
+            |verdict, l0_depth| Stall { verdict, cause: Some(Cause::L0Files), l0_depth, debt: 0 };
+        let told = |verdict, depth, ends: Option<u64>| {
+            let told =
+                paced(320).judge(&stall(verdict, depth), &o, ends.map(|e| e * MIB), bytes, None);
+            told.rate(0, 0).map(|(rate, cause)| (rate / MIB, cause))
+        };
+        assert_eq!(told(Verdict::None, 12, None), Some((160, Cause::L0Bytes)));
+        assert_eq!(told(Verdict::None, 12, Some(100)), Some((100, Cause::L0Files)));
+        assert_eq!(told(Verdict::Delay, 24, None), Some((160, Cause::L0Bytes)));
+        assert_eq!(
+            told(Verdict::Delay, 32, None),
+            Some((140, Cause::L0Files)),
+            "nothing is at work"
+        );
+        assert_eq!(told(Verdict::Delay, 32, Some(900)), Some((160, Cause::L0Bytes)));
+        let off = PlanOptions { disable_auto: true, ..o.clone() };
+        let judged = |t: &Throttle, o| t.judge(&Stall::default(), o, None, bytes, None);
+        assert_eq!(judged(&paced(320), &off), Pressure::default(), "nor do they stop then");
+        assert_eq!(judged(&Throttle::new(MIB), &o), Pressure::default(), "no pace is known");
+    }
+
+    #[test]
     fn writers_are_held_to_what_is_sustained_and_slow_ones_left_alone() {
         let (t, o) = (paced(320), PlanOptions::default());
-        let told = |rate: u64| {
-            let sustained = Some((rate * MIB, Cause::L0Files));
-            t.judge(&Stall::default(), &o, sustained, None)
-        };
+        let told = |rate: u64| t.judge(&Stall::default(), &o, Some(rate * MIB), 0, None);
         assert_eq!(told(640), Pressure::default(), "twice what writers do");
         let pace = Some((600 * MIB, Cause::L0Files));
         assert_eq!(told(600), Pressure { pace, ..Pressure::default() });
@@ -360,7 +389,7 @@ mod tests {
             Stall { verdict: Verdict::Delay, cause: Some(Cause::L0Files), l0_depth: 24, debt: 0 };
         let rate = |rate: u64, policy: PolicyKind| {
             let o = PlanOptions { policy, ..PlanOptions::default() };
-            t.judge(&slow, &o, Some((rate * MIB, Cause::L0Files)), None).delay
+            t.judge(&slow, &o, Some(rate * MIB), 0, None).delay
         };
         assert_eq!(rate(50, PolicyKind::Hybrid), Some((50 * MIB, Cause::L0Files)));
         assert_eq!(
@@ -373,7 +402,7 @@ mod tests {
         let debt = Stall { cause: Some(Cause::PendingBytes), debt: 3 << 30, ..slow };
         let o = PlanOptions { soft_debt: 2 << 30, hard_debt: 4 << 30, ..o };
         let o = PlanOptions { policy: PolicyKind::Adaptive, ..o };
-        let told = t.judge(&debt, &o, Some((900 * MIB, Cause::L0Files)), None).delay;
+        let told = t.judge(&debt, &o, Some(900 * MIB), 0, None).delay;
         assert_eq!(told, Some((240 * MIB, Cause::PendingBytes)), "of debt it says nothing");
     }
 }
