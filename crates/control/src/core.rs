@@ -83,7 +83,8 @@ impl Core {
             return out;
         }
         let running = self.jobs.running().count();
-        self.resources.meter.pass(running, now);
+        let (elsewhere, _) = self.resources.at_work_elsewhere();
+        self.resources.meter.pass(running + elsewhere, now);
         if running == 0 {
             self.resources.reliefs.rest(now);
         }
@@ -113,7 +114,9 @@ impl Core {
             // The next plan sees them; a tick comes with them.
             Event::Moved { bytes } => {
                 self.resources.meter.moved(bytes, self.options.compaction_slots);
-                self.resources.reliefs.moved(bytes, self.jobs.in_flight(), now);
+                let own =
+                    u128::from(bytes) * running as u128 / (running + elsewhere).max(1) as u128;
+                self.resources.reliefs.moved(own as u64, self.jobs.in_flight(), now);
                 return out;
             }
             Event::Closing => self.close(&mut out),
@@ -324,9 +327,17 @@ impl Core {
     /// Goes on under other settings.
     fn set_options(&mut self, options: Options) {
         self.throttle.set_least_rate(options.delayed_write_rate);
-        self.resources.base_bytes = None;
+        let old = &self.options.plan;
+        let mut plan = PlanOptions { policy: old.policy, ..options.plan };
+        // What was learnt of the load holds under other settings, too: a tree that was shaped for another target would
+        // have to be written anew.
+        plan.buckets.useful = old.buckets.useful;
+        match self.resources.base_bytes == Some(plan.level_base_bytes) {
+            true => plan.level_base_bytes = old.level_base_bytes,
+            false => self.resources.base_bytes = None,
+        }
         self.options = Options {
-            plan: PlanOptions { policy: self.options.plan.policy, ..options.plan },
+            plan,
             compaction_slots: self.options.compaction_slots,
             flush_slots: self.options.flush_slots,
             delayed_write_rate: options.delayed_write_rate,
@@ -358,7 +369,7 @@ impl Core {
         let writes = self.throttle.writes(self.options.plan.memtable_bytes);
         let ends = writes.and_then(|writes| self.sustained(&stall, writes));
         let plan = &self.options.plan;
-        let memory = self.memory.room(plan.max_memtables, writes);
+        let memory = self.memory.room(plan.max_memtables, plan.memtable_bytes, writes);
         let mut pressure = self.throttle.judge(&stall, plan, ends, self.version.bytes(0), memory);
         if pressure.stop.is_none() && self.is_short() {
             pressure = Pressure { stop: Some(Cause::DiskSpace), ..Pressure::default() };

@@ -11,6 +11,9 @@
 //!   MiB/s    180  295  300  unknown   a third job would only slow down the two
 //! ```
 //!
+//! Trees over the same disk, the column families of a database, count all compactions that are at work over it, and share
+//! those that are of use: each may have what the others leave, and an equal part in any case.
+//!
 //! Keeps: rates that were not seen for ten seconds and while sixteen memtables were filled are forgotten
 //! and looked for again, so a machine that changes is followed. Fewer are looked at before more: with
 //! large memtables a job outlasts what is known of fewer, and one look must not lead on to the next.
@@ -92,7 +95,8 @@ impl Meter {
         Meter { usual: 1000 * buckets as u64, ..Meter::default() }
     }
 
-    /// `running` compactions were at work until `now`.
+    /// `running` compactions were at work until `now`, in all trees over the same disk: a byte that was moved is not told
+    /// apart from those of others.
     pub(crate) fn pass(&mut self, running: usize, now: u64) {
         let span = now.saturating_sub(self.at);
         self.at = self.at.max(now);
@@ -191,6 +195,13 @@ impl Meter {
         self.useful.max(FIRST).min(slots)
     }
 
+    /// How many of them are this tree's, where others have so many at work over the same disk, in so many trees: what those
+    /// leave, and an equal part in any case.
+    pub(crate) fn share(&self, slots: usize, (elsewhere, trees): (usize, usize)) -> usize {
+        let useful = self.useful(slots);
+        useful.saturating_sub(elsewhere).max(useful / (trees + 1)).max(FIRST).min(slots)
+    }
+
     /// How many were of use while about eight memtables were filled; 0 while nothing was observed.
     pub(crate) fn usual(&self) -> u32 {
         u32::try_from((self.usual + 500) / 1000).unwrap_or(u32::MAX)
@@ -269,6 +280,40 @@ mod tests {
             at_work += meter.useful(16);
         }
         assert!(at_work >= 12 * 120, "{} of 16 in the mean", at_work / 120);
+    }
+
+    /// Two trees over one machine, of which `capacity` compactions get all: the first has the machine for itself at
+    /// first. How many each has at work in the end.
+    fn beside(capacity: usize, slots: usize) -> [usize; 2] {
+        let span = 50 * MS;
+        let (mut meters, mut at_work) = ([Meter::default(), Meter::default()], [0, 0]);
+        for now in (span..=40 * SECOND).step_by(span as usize) {
+            for one in 0..2 {
+                let (meter, elsewhere) = (&mut meters[one], at_work[1 - one]);
+                let rests = one == 1 && now < 10 * SECOND;
+                at_work[one] = match rests {
+                    true => 0,
+                    false => meter.share(slots, (elsewhere, elsewhere.min(1))),
+                };
+            }
+            let running = at_work[0] + at_work[1];
+            for meter in &mut meters {
+                meter.pass(running, now);
+                if (now / span).is_multiple_of(4) {
+                    meter.frozen(FULL, now);
+                }
+                meter.moved(running.min(capacity) as u64 * (100 << 20) / 20, slots);
+            }
+        }
+        at_work
+    }
+
+    #[test]
+    fn trees_share_what_the_machine_serves() {
+        let [one, two] = beside(16, 16);
+        assert!(one + two >= 13 && two >= 5, "{one} and {two} of 16");
+        let [one, two] = beside(2, 16);
+        assert_eq!([one, two], [1, 1]);
     }
 
     #[test]

@@ -103,13 +103,15 @@ impl Memory {
     }
 
     /// What is left of memtables, at most `most`, until the oldest is flushed, where that may take longer than
-    /// of late by as much as is usual; `None` while none is being flushed. Each of them is full after so many bytes of
-    /// `writes`: as many as the oldest one holds, if that is not known.
-    pub(crate) fn room(&self, most: u32, writes: Option<u64>) -> Option<Room> {
+    /// of late by as much as is usual; `None` while none is being flushed. Each of them has `full` bytes of memory, and is
+    /// full after so many bytes of `writes`; if that is not known, what the oldest holds tells, which may have been frozen early.
+    pub(crate) fn room(&self, most: u32, full: u64, writes: Option<u64>) -> Option<Room> {
         let oldest = self.frozen.front()?;
         let (_, began) = oldest.job?;
         let free = u64::from(most).saturating_sub(self.frozen.len() as u64);
-        let each = writes.unwrap_or(oldest.written);
+        let share =
+            || u128::from(full) * u128::from(oldest.written) / u128::from(oldest.bytes.max(1));
+        let each = writes.unwrap_or_else(|| u64::try_from(share()).unwrap_or(full));
         let until = began + self.took + self.spread;
         Some(Room { bytes: free.saturating_mul(each), began, until, least: 0 })
     }

@@ -17,17 +17,29 @@ pub struct Taken {
     pub promised: u64,
     /// Bytes of the tables that were committed, ever.
     pub made: u64,
+    /// Compactions at work.
+    pub running: u64,
+    /// Cores that have a compaction at work.
+    pub busy: u64,
 }
 
 impl Taken {
     // Sums that wrap are right again once the parts are taken out.
     fn plus(self, other: Taken) -> Taken {
-        let promised = self.promised.wrapping_add(other.promised);
-        Taken { promised, made: self.made.wrapping_add(other.made) }
+        Taken {
+            promised: self.promised.wrapping_add(other.promised),
+            made: self.made.wrapping_add(other.made),
+            running: self.running.wrapping_add(other.running),
+            busy: self.busy.wrapping_add(other.busy),
+        }
     }
     fn without(self, part: Taken) -> Taken {
-        let promised = self.promised.wrapping_sub(part.promised);
-        Taken { promised, made: self.made.wrapping_sub(part.made) }
+        Taken {
+            promised: self.promised.wrapping_sub(part.promised),
+            made: self.made.wrapping_sub(part.made),
+            running: self.running.wrapping_sub(part.running),
+            busy: self.busy.wrapping_sub(part.busy),
+        }
     }
 }
 
@@ -102,6 +114,11 @@ impl Resources {
         self.share.others.map_or(0, |others| others.promised)
     }
 
+    /// Compactions that others have at work over the same disk, and how many others have any.
+    pub(crate) fn at_work_elsewhere(&self) -> (usize, usize) {
+        self.share.others.map_or((0, 0), |others| (others.running as usize, others.busy as usize))
+    }
+
     /// All cores together took this of the disk.
     pub(crate) fn know_all(&mut self, all: Taken) {
         let others = all.without(self.share.told);
@@ -114,9 +131,9 @@ impl Resources {
         self.share.others = Some(others);
     }
 
-    /// Puts what this core took, with what compactions at work were promised, into the sum of all.
-    pub(crate) fn tell(&mut self, promised: u64, all: &mut Taken) {
-        let now = Taken { promised, made: self.share.made };
+    /// Puts what this core took, with how many compactions are at work and what they were promised, into the sum of all.
+    pub(crate) fn tell(&mut self, promised: u64, running: u64, all: &mut Taken) {
+        let now = Taken { promised, made: self.share.made, running, busy: running.min(1) };
         *all = all.without(self.share.told).plus(now);
         self.share.told = now;
     }

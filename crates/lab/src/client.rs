@@ -2,15 +2,12 @@
 //! quanta of some tens of microseconds. The gate follows `db`'s.
 
 use fastrand::Rng;
-use lithify_control::Pressure;
+use lithify_control::{Pacer, Pressure};
 use lithify_plan::Cause;
 
 use crate::memtable::MemTable;
 use crate::setup::Load;
 use crate::space::Space;
-
-/// Delays shorter than this are saved up, nanoseconds.
-const SHORTEST_DELAY: u64 = 1_000_000;
 
 /// Draws cells by weight in constant time (Walker's alias method).
 #[derive(Debug)]
@@ -140,20 +137,13 @@ pub(crate) enum Verdict {
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     pressure: Pressure,
-    next_pass: u64,
-    rate: u64,
+    pacer: Pacer,
 }
 
 impl Gate {
     /// The core's new verdict, with so many bytes of writes in the active memtable.
     pub(crate) fn press(&mut self, pressure: Pressure, passed: u64, now: u64) {
-        let owed = self.next_pass.saturating_sub(now) as f64;
-        let (old, new) = (self.rate, pressure.rate(passed, now).map_or(0, |r| r.0));
-        self.next_pass = match old > 0 && new > 0 {
-            true => now + (owed * (old as f64 / new as f64).min(1.0)) as u64,
-            false => 0,
-        };
-        self.rate = new;
+        self.pacer.press(pressure.rate(passed, now).map(|(rate, _)| rate), now);
         self.pressure = pressure;
     }
 
@@ -167,13 +157,10 @@ impl Gate {
             return Verdict::Wait(cause, None);
         }
         let Some((rate, cause)) = self.pressure.rate(passed, now) else { return Verdict::Pass };
-        self.rate = rate;
-        let pass = self.next_pass.max(now);
-        if pass - now >= SHORTEST_DELAY {
-            return Verdict::Wait(cause, Some(pass));
+        match self.pacer.pass(bytes as u64, rate, now) {
+            None => Verdict::Pass,
+            Some(pass) => Verdict::Wait(cause, Some(pass)),
         }
-        self.next_pass = pass + (bytes * 1e9 / rate.max(1) as f64) as u64;
-        Verdict::Pass
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) use entries::Own;
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{CfId, Kind, Result, Seq};
@@ -47,6 +48,9 @@ use lithify_writes::gate::{Gate, Wait, stalled};
 use lithify_writes::loan::Loan;
 use lithify_writes::own::{insert_all, measure, prefetch};
 use lithify_writes::turn::{Outcome, Waiter};
+
+/// Longest sleep of a writer that keeps the turn.
+const SLEEPS_WITH_TURN: Duration = Duration::from_millis(10);
 
 /// For writes that nothing has to be asked before, nor told.
 #[inline(always)]
@@ -315,7 +319,8 @@ impl Shell {
 
     /// Passes the gates of the families that `own` is about. While writes are stopped the turn is free, and while they are slowed
     /// down too, with other families about: a stall holds up those who write to the stalled family, and no others. Without other
-    /// families the next writer would have to wait for the same rate.
+    /// families the next writer would have to wait for the same rate, so a short sleep keeps the turn; a long one would hold up
+    /// a sync, a flush and writes that are not to wait.
     fn pass_gates(
         &self,
         held: &mut Held<'_>,
@@ -333,10 +338,11 @@ impl Shell {
             if no_wait {
                 return Err(stalled(wait.cause));
             }
-            let slowed = wait.until.is_some();
-            let wait =
-                || family.gate.sit_out(&wait, &*self.shared.resources.env.rt, &self.shared.metrics);
-            match held.log().is_alone() && slowed {
+            let rt = &*self.shared.resources.env.rt;
+            let is_short =
+                wait.until.is_some_and(|until| until.since(rt.now()) <= SLEEPS_WITH_TURN);
+            let wait = || family.gate.sit_out(&wait, rt, &self.shared.metrics);
+            match held.log().is_alone() && is_short {
                 true => wait(),
                 false => held.step_aside(wait)?,
             }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use lithify_base::{Error, ErrorKind, Result};
-use lithify_control::Pressure;
+use lithify_control::{Pacer, Pressure, SHORTEST_DELAY};
 use lithify_env::sync::Mutex;
 use lithify_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lithify_env::{Mono, Rt, Ticket};
@@ -15,9 +15,6 @@ use lithify_reports::explain::GateReport;
 use lithify_reports::events::Events;
 use lithify_reports::field::Field;
 use lithify_reports::metrics::Metrics;
-
-/// Delays shorter than this are saved up: a sleep costs more than it spaces.
-const SHORTEST_DELAY: Duration = Duration::from_millis(1);
 
 /// The gate in front of the log.
 pub struct Gate {
@@ -64,10 +61,8 @@ struct State {
     changed: Ticket,
     /// When the stall now on began.
     since: Mono,
-    /// When the next write may pass at the current rate.
-    next_pass: Mono,
-    /// The rate by which `next_pass` was worked out; 0 if there was none.
-    rate: u64,
+    /// When the next write may pass.
+    pacer: Pacer,
 }
 
 impl Gate {
@@ -118,15 +113,8 @@ impl Gate {
                 state.since = now;
             }
         }
-        // What has passed is waited for at the rate of now, if that is faster: the rate may have been at its lowest for a moment. At a
-        // slower rate the wait stays as long as it was.
-        let owed = state.next_pass.since(now);
-        let (old, new) = (state.rate, pressure.rate(self.passed(), now.0).map_or(0, |r| r.0));
-        state.next_pass = match old > 0 && new > 0 {
-            true => now + owed.mul_f64((old as f64 / new as f64).min(1.0)),
-            false => Mono::ZERO,
-        };
-        state.rate = new;
+        let rate = pressure.rate(self.passed(), now.0).map(|(rate, _)| rate);
+        state.pacer.press(rate, now.0);
         state.pressure = pressure;
         self.changed(&mut state);
     }
@@ -228,7 +216,7 @@ impl Gate {
         }
         let state = self.state.lock();
         let open = state.refused.is_none() && state.closing.is_none();
-        open && state.pressure.cause().is_none() && state.next_pass.since(now()) < SHORTEST_DELAY
+        open && state.pressure.cause().is_none() && state.pacer.owed(now().0) < SHORTEST_DELAY
     }
 
     /// True while writes have to wait however few they are.
@@ -298,14 +286,11 @@ impl Gate {
             self.count(bytes);
             return Ok(None);
         };
-        state.rate = rate;
-        let pass = state.next_pass.max(now);
-        if pass.since(now) < SHORTEST_DELAY {
-            state.next_pass = pass + cost(bytes, rate);
+        let Some(pass) = state.pacer.pass(bytes, rate, now.0) else {
             self.count(bytes);
             return Ok(None);
-        }
-        Ok(Some(Wait { cause, changed: state.changed.clone(), until: Some(pass) }))
+        };
+        Ok(Some(Wait { cause, changed: state.changed.clone(), until: Some(Mono(pass)) }))
     }
 
     /// Sleeps until the verdict changes or the rate allows.
@@ -324,10 +309,7 @@ impl Gate {
         if self.free.load(Ordering::Acquire) {
             return;
         }
-        let mut state = self.state.lock();
-        if state.rate > 0 {
-            state.next_pass = state.next_pass + cost(bytes, state.rate);
-        }
+        self.state.lock().pacer.charge(bytes);
     }
 
     /// What is on now.
@@ -353,11 +335,6 @@ impl Gate {
             })
             .collect()
     }
-}
-
-/// How long `bytes` take at `rate` bytes per second.
-fn cost(bytes: u64, rate: u64) -> Duration {
-    Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / rate.max(1))
 }
 
 /// The error of a write that would have to wait and was asked not to.

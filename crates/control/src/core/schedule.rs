@@ -120,7 +120,9 @@ impl Core {
     fn slots(&self) -> usize {
         let all = self.options.compaction_slots;
         match self.options.plan.policy {
-            PolicyKind::Adaptive => self.resources.meter.useful(all),
+            PolicyKind::Adaptive => {
+                self.resources.meter.share(all, self.resources.at_work_elsewhere())
+            }
             _ => all,
         }
     }
@@ -130,7 +132,9 @@ impl Core {
         match self.options.plan.policy {
             PolicyKind::Adaptive => {
                 let held = self.throttle.holds_writers();
-                let load = self.resources.meter.load(self.options.compaction_slots, held, now);
+                let slots = self.options.compaction_slots;
+                let load = self.resources.meter.load(slots, held, now);
+                let load = Load { useful: self.slots() as u32, ..load };
                 // A caller who waits for all work to end would wait for jobs that are held back, too.
                 match self.resources.awaited {
                     0 => load,
@@ -196,7 +200,8 @@ impl Core {
     /// After an event: brings this core's part of `all` up to date.
     pub fn tell_taken(&mut self, all: &mut Taken) {
         let promised = self.promised();
-        self.resources.tell(promised, all);
+        let running = self.jobs.running().count() as u64;
+        self.resources.tell(promised, running, all);
     }
 
     /// True if a compaction is wanted that will have room, or may have: once those of others over the same disk have

@@ -31,7 +31,8 @@ pub enum Cause {
     MemtableLimit,
     /// Too many L0 runs cover one key.
     L0Files,
-    /// L0 holds more bytes than its stop trigger times two memtables, six under `adaptive`.
+    /// L0 holds more bytes than its stop trigger times two memtables, six under `adaptive`; or three quarters of them, from where
+    /// on writers are paced.
     L0Bytes,
     /// Compaction is too far behind.
     PendingBytes,
@@ -86,8 +87,8 @@ const L0_RUNS_MAX: usize = 2000;
 /// Buckets make many files of one run; this many files of L0 stop writes at any depth.
 const L0_FILES_MAX: usize = 20_000;
 
-/// True if L0 has half as many runs or files as it may, or three quarters of the bytes: even what is not deep must
-/// go down. Where memtables are small beside the base level it may have that many bytes and little depth, as keys
+/// True if L0 has half as many runs or files as it may, or three quarters of the bytes: even what is not deep is
+/// due. Where memtables are small beside the base level it may have that many bytes and little depth, as keys
 /// that are written in their order have.
 pub(crate) fn is_crowded(version: &Version, options: &PlanOptions) -> bool {
     let l0 = version.level(0);

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use lithify_compact::{JobWork, Outcome};
+use lithify_control::Pressure;
 use lithify_env::{Env, FaultFs, RtOptions};
 
 use lithify_base::KeyRange;
@@ -17,6 +18,7 @@ use crate::options::{CompactOptions, WriteOptions};
 use crate::settings::Settings;
 use crate::write::Held;
 use lithify_opening::OpenOptions;
+use lithify_plan::Cause;
 use lithify_views::value::Value;
 
 impl Opened {
@@ -67,6 +69,31 @@ fn flush_before_it_is_shown(db: &Opened) -> (Option<MemId>, MutexGuard<'_, ()>) 
         }
     }
     panic!("every flush is shown at once");
+}
+
+/// A writer that has to wait long for its rate leaves the turn to those that are not to wait for it.
+#[test]
+fn a_long_wait_for_a_rate_holds_up_no_sync() {
+    let db = open();
+    let (shared, gate) = (&db.shell.shared, &db.shell.family.gate);
+    let rt = &shared.resources.env.rt;
+    let delay = Some((1 << 10, Cause::L0Files));
+    gate.press(Pressure { delay, ..Pressure::default() }, rt.now(), &shared.events);
+    // This one passes, and the next has to wait for a minute.
+    db.put(b"a", &[0; 60 << 10]).unwrap();
+    std::thread::scope(|threads| {
+        let writer = threads.spawn(|| db.put(b"b", b"1"));
+        std::thread::sleep(Duration::from_millis(200));
+        let began = rt.now();
+        db.shell.sync_log().unwrap();
+        let no_wait = WriteOptions { no_wait: true, ..WriteOptions::default() };
+        let refused = db.shell.put(b"c", b"1", &no_wait).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Stalled, "{refused}");
+        assert!(rt.now().since(began) < Duration::from_secs(20));
+        assert!(!writer.is_finished());
+        gate.press(Pressure::default(), rt.now(), &shared.events);
+        writer.join().unwrap().unwrap();
+    });
 }
 
 /// Two trees are handed out in order, but by threads that may be held up: the second is shown

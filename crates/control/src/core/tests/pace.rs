@@ -51,6 +51,37 @@ impl World {
     }
 }
 
+/// A first memtable that a caller had flushed when it was nearly empty does not say that a full one has so few writes.
+#[test]
+fn a_first_memtable_that_was_frozen_early_leaves_the_room_of_full_ones() {
+    let mut w = World::new(1);
+    w.core.options.plan.memtable_bytes = 64 * MIB;
+    w.on(Event::Frozen { mem: MemId(1), bytes: 8 << 10, written: 6 << 10, log_number: 1 });
+    let room = w.told().and_then(|told| told.memory).expect("a flush is at work");
+    let full = u64::from(w.core.options.plan.max_memtables - 1) * 48 * MIB;
+    assert_eq!(room.bytes, full);
+}
+
+/// What was learnt of the load holds when a setting changes that has nothing to do with it.
+#[test]
+fn a_setting_that_changes_leaves_the_shape() {
+    let mut w = World::new(1);
+    let mut options = w.core.options.clone();
+    options.plan.policy = lithify_plan::PolicyKind::Adaptive;
+    let set = options.plan.level_base_bytes;
+    w.core = Core::new(options.clone(), w.core.version().clone(), 1);
+    w.core.resources.base_bytes = Some(set);
+    (w.core.options.plan.level_base_bytes, w.core.options.plan.buckets.useful) = (5 * set, 11);
+    options.plan.l0_stop += 1;
+    w.on(Event::Options(Box::new(options.clone())));
+    let plan = &w.core.options.plan;
+    assert_eq!((plan.level_base_bytes, plan.buckets.useful), (5 * set, 11));
+    assert_eq!(plan.l0_stop, options.plan.l0_stop);
+    options.plan.level_base_bytes = 2 * set;
+    w.on(Event::Options(Box::new(options)));
+    assert_eq!(w.core.options.plan.level_base_bytes, 2 * set, "this is what was asked for");
+}
+
 #[test]
 fn writers_fill_level_0_by_the_time_the_compaction_ends() {
     let (mut w, _) = World::with_a_compaction(6);

@@ -198,7 +198,7 @@ fn room_is_promised_once_for_all_cores_over_a_disk() {
     }
     beside(&mut one, &mut all, anew());
     let (job, spec) = one.compaction().expect("there is room for one");
-    assert_eq!(all, Taken { promised: MIB, made: 0 });
+    assert_eq!(all, Taken { promised: MIB, made: 0, running: 1, busy: 1 });
     beside(&mut two, &mut all, anew());
     assert!(two.compaction().is_none(), "there is no room for another");
     assert!(stuck(&mut two).is_none() && answer(&mut two).is_none() && !two.core.is_idle());
@@ -207,19 +207,19 @@ fn room_is_promised_once_for_all_cores_over_a_disk() {
     beside(&mut one, &mut all, Event::Built { job, adds, flow: None });
     one.commit().unwrap();
     beside(&mut one, &mut all, Event::EditSynced);
-    assert_eq!(all, Taken { promised: 0, made: MIB });
+    assert_eq!(all, Taken { promised: 0, made: MIB, running: 0, busy: 0 });
     beside(&mut two, &mut all, Event::Tick);
     assert!(two.compaction().is_none(), "the budget has what was made");
     assert!(answer(&mut two).is_none() && !two.core.is_idle(), "what was replaced may be gone");
     beside(&mut two, &mut all, Event::DiskFree { bytes: 3 * MIB / 2, disk: u64::MAX - 1 });
     assert!(two.compaction().is_some());
-    assert_eq!(all, Taken { promised: MIB, made: MIB });
+    assert_eq!(all, Taken { promised: MIB, made: MIB, running: 1, busy: 1 });
 }
 
 /// A caller does not wait for others if there is no room without them either.
 #[test]
 fn what_never_fits_is_told_beside_others_at_work() {
-    let mut all = Taken { promised: MIB, made: 0 };
+    let mut all = Taken { promised: MIB, made: 0, ..Taken::default() };
     let mut w = with_room(MIB / 2);
     beside(&mut w, &mut all, anew());
     assert_eq!(answer(&mut w), Some(Some(ErrorKind::NoSpace)));
