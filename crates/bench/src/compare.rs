@@ -24,6 +24,7 @@ use crate::command::write_json;
 use crate::place::remove_own;
 use crate::report::{EngineIdentity, RunReport, WorkloadReport};
 use crate::settings::{BenchArgs, BenchSettings};
+use crate::stdout::StandardOutput;
 use crate::timeline::Activity;
 use also::Also;
 
@@ -187,7 +188,7 @@ pub fn compare(policies: &[&str], own: EngineCommand, args: CompareArgs) -> Resu
     if args.bench.output.json_on_stdout() {
         show::print(&comparison, &mut std::io::stderr().lock())?;
     } else {
-        show::print(&comparison, &mut std::io::stdout().lock())?;
+        show::print(&comparison, &mut StandardOutput::lock())?;
     }
     write_json(&comparison, &args.bench.output)?;
     Ok(comparison.valid)

@@ -28,6 +28,7 @@ use crate::compare::{EngineCommand, announce, find_peer, run_engine, spread};
 use crate::place::remove_own;
 use crate::report::RunReport;
 use crate::settings::{BenchArgs, BenchSettings, CompactionPri, OWN_POLICY};
+use crate::stdout::StandardOutput;
 use crate::workload::Workload;
 
 /// Flags of `matrix`.
@@ -213,7 +214,7 @@ pub(crate) fn matrix(policies: &[&str], own: EngineCommand, args: MatrixArgs) ->
     if args.bench.output.json_on_stdout() {
         show::print(&matrix, &mut std::io::stderr().lock())?;
     } else {
-        show::print(&matrix, &mut std::io::stdout().lock())?;
+        show::print(&matrix, &mut StandardOutput::lock())?;
     }
     for (path, text) in [(&args.markdown, show::markdown(&matrix)), (&args.csv, show::csv(&matrix))]
     {

@@ -433,3 +433,46 @@ fn a_family_is_not_looked_for_in_a_database_that_is_not_there() {
     fails(1, &["load", "--db", &new, "--family", "trees", &rows], &["no database"]);
     assert!(!place.path("new").exists());
 }
+
+/// Where output goes is not where the database is.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_standard_output_that_is_full_is_named_and_a_closed_one_ends_quietly() {
+    let place = Place::new();
+    let db = place.db();
+    let bench = place.text("b");
+    let bench = [
+        "bench",
+        "--workloads",
+        "fillseq",
+        "--num",
+        "10",
+        "--db",
+        &bench,
+        "-q",
+        "--touch-memory=0",
+    ];
+    let commands: [&[&str]; 6] = [
+        &["compact", &db],
+        &["scan", "--db", &db],
+        &["stats", &db],
+        &["verify", &db],
+        &["get", "--db", &db, "late"],
+        &bench,
+    ];
+    for args in commands {
+        let run = |to: Stdio| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_lithify"));
+            command.args(args).stdin(Stdio::null()).stdout(to).stderr(Stdio::piped());
+            let out = command.spawn().unwrap().wait_with_output().unwrap();
+            (out.status.code(), String::from_utf8(out.stderr).unwrap())
+        };
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let (code, said) = run(full.into());
+        let named = said.starts_with("error: standard output can't be written: No space left");
+        assert!(code == Some(1) && named && said.contains("hint: "), "{args:?}: {said}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        assert_eq!(run(writer.into()), (Some(0), String::new()), "{args:?}");
+    }
+}
