@@ -68,6 +68,6 @@ pub use settings::{
 pub use stdout::{StandardOutput, is_closed_pipe};
 pub use store::{BatchOp, EngineStats, StallStat, Store, StoreIter, StoreOpener};
 pub use timeline::{Activity, Happening, Moment};
-pub use units::parse_bytes;
+pub use units::{parse_bytes, parse_count, parse_size};
 pub use usage::Usage;
 pub use workload::Workload;

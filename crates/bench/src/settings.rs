@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::keys::distinct_keys;
 use crate::mix::Mix;
 use crate::tour;
-use crate::units::{parse_bytes, parse_count, show_bytes, show_count};
+use crate::units::{parse_bytes, parse_count, parse_size, show_bytes, show_count};
 use crate::workload::Workload;
 
 /// The policy of an engine that may choose itself.
@@ -79,10 +79,10 @@ pub struct BenchSettings {
     #[arg(long, value_parser = parse_count, value_name = "N", help_heading = "Load")]
     pub reads: Option<u64>,
     /// Bytes per key
-    #[arg(long, default_value_t = 16, value_name = "BYTES", help_heading = "Load")]
+    #[arg(long, default_value = "16", value_parser = parse_size, value_name = "BYTES", help_heading = "Load")]
     pub key_size: usize,
     /// Bytes per value
-    #[arg(long, default_value_t = 100, value_name = "BYTES", help_heading = "Load")]
+    #[arg(long, default_value = "100", value_parser = parse_size, value_name = "BYTES", help_heading = "Load")]
     pub value_size: usize,
     /// Size that values compress to, as a share: 1 is incompressible
     #[arg(long, default_value_t = 1.0, value_name = "SHARE", help_heading = "Load")]

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
+use lithify_bench::{parse_bytes, parse_count};
 use lithify_plan::{DfWhen, PlanOptions, PolicyKind};
 
 use crate::card::CardOptions;
@@ -50,10 +51,10 @@ pub(super) struct Flags {
     #[arg(long, value_delimiter = ',')]
     pub(super) bursts: Vec<f64>,
     /// Bytes of keys
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value = "16", value_parser = parse_bytes)]
     pub(super) key_size: u64,
     /// Bytes of values
-    #[arg(long, default_value_t = 1024)]
+    #[arg(long, default_value = "1024", value_parser = parse_bytes)]
     pub(super) value_size: u64,
     /// Seed of keys
     #[arg(long, default_value_t = 1)]
@@ -317,28 +318,5 @@ fn planner(f: &Flags, p: &mut PlanOptions) -> Result<()> {
 fn set<T>(field: &mut T, given: Option<T>) {
     if let Some(value) = given {
         *field = value;
-    }
-}
-
-pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
-    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("B", 1), ("", 1)];
-    parse(text, &units)
-}
-
-pub(super) fn parse_count(text: &str) -> Result<u64, String> {
-    parse(text, &[("K", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("", 1)])
-}
-
-fn parse(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
-    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = &text[number.len()..];
-    let scale = units.iter().find(|u| u.0 == unit);
-    let Some((_, scale)) = scale else {
-        let names: Vec<_> = units.iter().map(|u| u.0).collect();
-        return Err(format!("`{unit}` is no unit here; use {}", names.join(" ").trim_end()));
-    };
-    match number.parse::<f64>() {
-        Ok(x) if x >= 0.0 && x * (*scale as f64) < 1e18 => Ok((x * *scale as f64) as u64),
-        _ => Err(format!("`{number}` is no number")),
     }
 }
