@@ -188,6 +188,7 @@ pub fn compare(policies: &[&str], own: EngineCommand, args: CompareArgs) -> Resu
     if args.bench.output.json_on_stdout() {
         show::print(&comparison, &mut std::io::stderr().lock())?;
     } else {
+    args.bench.output.check_places()?;
         show::print(&comparison, &mut StandardOutput::lock())?;
     }
     write_json(&comparison, &args.bench.output)?;

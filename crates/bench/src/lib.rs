@@ -57,6 +57,7 @@ pub use engines::{
 };
 pub use gpu::{GpuFlags, GpuRow};
 pub use mix::Mix;
+pub use place::check_can_write;
 pub use ranges::{RangeIter, Ranges, Walk};
 pub use report::{
     EngineIdentity, Latency, MachineNote, RunReport, SlowOps, WorkloadReport, print_report,

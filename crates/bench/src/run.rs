@@ -40,6 +40,7 @@ pub fn run(
 ) -> Result<RunReport> {
     let settings = settings.resolve()?;
     output.timeline.as_deref().map_or(Ok(()), timeline::check_name)?;
+    output.check_places()?;
     let mut report = RunReport {
         engine: opener.identity(),
         settings: settings.clone(),

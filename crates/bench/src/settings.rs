@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::keys::distinct_keys;
 use crate::mix::Mix;
+use crate::place::check_can_write;
 use crate::tour;
 use crate::units::{parse_bytes, parse_count, parse_size, show_bytes, show_count};
 use crate::workload::Workload;
@@ -307,6 +308,13 @@ impl OutputArgs {
         self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
     }
 }
+
+    /// Refuses files that can't be written, before a run and not behind it.
+    pub(crate) fn check_places(&self) -> Result<()> {
+        let json = self.json.as_deref().filter(|_| !self.json_on_stdout());
+        json.map_or(Ok(()), |file| check_can_write("--json", file))?;
+        self.timeline.as_deref().map_or(Ok(()), |file| check_can_write("--timeline", file))
+    }
 
 impl BenchSettings {
     /// Fills in what depends on other settings and checks that all of them make sense.

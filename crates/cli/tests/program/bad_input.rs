@@ -114,6 +114,9 @@ fn bench_settings_that_make_no_sense() {
     fails(1, &with(&["--level-multiplier", "2.5"]), &["--level-multiplier 2.5", "whole"]);
     fails(1, &with(&["--memtables", "1"]), &["memtable_count = 1"]);
     fails(1, &with(&["--block-size", "5000"]), &["5000", "8192"]);
+    for flag in ["--json", "--timeline"] {
+        fails(1, &with(&[flag, "/nonexistent/x.svg"]), &[flag, "can't be written", "hint: "]);
+    }
 }
 
 #[test]
