@@ -15,6 +15,7 @@ use crate::mix::Mix;
 use crate::place::check_can_write;
 use crate::tour;
 use crate::units::{parse_bytes, parse_count, parse_size, show_bytes, show_count};
+use crate::usage::Usage;
 use crate::workload::Workload;
 
 /// The policy of an engine that may choose itself.
@@ -307,7 +308,6 @@ impl OutputArgs {
     pub fn json_on_stdout(&self) -> bool {
         self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
     }
-}
 
     /// Refuses files that can't be written, before a run and not behind it.
     pub(crate) fn check_places(&self) -> Result<()> {
@@ -315,6 +315,7 @@ impl OutputArgs {
         json.map_or(Ok(()), |file| check_can_write("--json", file))?;
         self.timeline.as_deref().map_or(Ok(()), |file| check_can_write("--timeline", file))
     }
+}
 
 impl BenchSettings {
     /// Fills in what depends on other settings and checks that all of them make sense.
@@ -324,7 +325,7 @@ impl BenchSettings {
         }
         let num = *self.num.get_or_insert(1_000_000);
         self.reads.get_or_insert(num);
-        self.check()?;
+        self.check().map_err(Usage::of)?;
         Ok(self)
     }
 

@@ -46,6 +46,14 @@ pub(crate) fn usage_with<T>(what: impl Into<String>, way: impl Into<String>) -> 
     Err(Stuck { what: what.into(), way: way.into(), code: 2 }.into())
 }
 
+/// The error as one of usage, for what only arguments can be at fault for.
+pub(crate) fn of_usage(error: anyhow::Error) -> anyhow::Error {
+    match error.is::<Stuck>() {
+        true => error,
+        false => Usage::of(error),
+    }
+}
+
 /// Prints `error` and says how the program ends.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
