@@ -455,6 +455,7 @@ fn a_family_is_not_looked_for_in_a_database_that_is_not_there() {
 fn a_standard_output_that_is_full_is_named_and_a_closed_one_ends_quietly() {
     let place = Place::new();
     let db = place.db();
+    let lab = ["lab", "--policies", "hybrid", "--num", "20K", "--memtable", "1MiB"];
     let bench = place.text("b");
     let bench = [
         "bench",
@@ -467,12 +468,13 @@ fn a_standard_output_that_is_full_is_named_and_a_closed_one_ends_quietly() {
         "-q",
         "--touch-memory=0",
     ];
-    let commands: [&[&str]; 6] = [
+    let commands: [&[&str]; 7] = [
         &["compact", &db],
         &["scan", "--db", &db],
         &["stats", &db],
         &["verify", &db],
         &["get", "--db", &db, "late"],
+        &lab,
         &bench,
     ];
     for args in commands {
