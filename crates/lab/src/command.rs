@@ -21,7 +21,7 @@ use crate::world::{Life, live};
 
 const EXAMPLES: &str = "\
 Examples:
-  lithify lab --threads 1,4,16                   three policies on a common cloud volume
+  lithify lab --threads 1,4,16                   four policies on a common cloud volume
   lithify lab --load zipf --bursts 10,10 --long  hot keys in bursts; bytes by level, kinds of jobs
   lithify lab --bandwidth 0 --latency 0 --cores 16 --threads 1,2,4,8,16
                                                  no disk in the way: who uses many threads?
@@ -102,7 +102,8 @@ impl LabCommand {
 
     /// One for each policy and number of threads.
     fn setups(&self) -> Result<Vec<Setup>> {
-        let side_by_side = [PolicyKind::Hybrid, PolicyKind::DfLeveled, PolicyKind::Bucket];
+        let side_by_side =
+            [PolicyKind::default(), PolicyKind::Hybrid, PolicyKind::DfLeveled, PolicyKind::Bucket];
         let policies = match self.flags.policies.as_slice() {
             [] => side_by_side.to_vec(),
             _ => self.policies()?,

@@ -22,7 +22,7 @@ const FPGA_HOST_NS: f64 = 1.02;
 /// What is modelled.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Flags {
-    /// Policies, one life or grid for each [default: hybrid,df-leveled,bucket; of the
+    /// Policies, one life or grid for each [default: adaptive,hybrid,df-leveled,bucket; of the
     /// grid, adaptive, which is a database's default]
     #[arg(long, value_delimiter = ',')]
     pub(super) policies: Vec<String>,

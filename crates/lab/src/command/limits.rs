@@ -216,4 +216,11 @@ mod tests {
         assert!(setups_of(zeros).is_ok());
         assert!(setups_of("--key-size 1KiB --value-size 1KiB").is_ok(), "sizes have units");
     }
+
+    #[test]
+    fn without_policies_the_default_one_comes_first() {
+        let setups = setups_of("").unwrap();
+        let all: Vec<_> = setups.iter().map(|s| s.plan.policy.name()).collect();
+        assert_eq!(all, ["adaptive", "hybrid", "df-leveled", "bucket"]);
+    }
 }
