@@ -12,6 +12,7 @@ use crate::matrix::{self, MatrixArgs};
 use crate::report::{RunReport, print_distributions, print_report};
 use crate::run::run;
 use crate::settings::{BenchArgs, EXAMPLES, OutputArgs};
+use crate::stdout::StandardOutput;
 use crate::store::StoreOpener;
 
 /// Subcommands of `bench`; flatten them into a command line beside [`BenchArgs`].
@@ -88,12 +89,12 @@ fn emit(report: &RunReport, output: &OutputArgs) -> Result<()> {
         if output.histogram {
             print_distributions(report, out)?;
         }
-        std::io::Result::Ok(())
+        out.flush()
     };
     if output.json_on_stdout() {
         table(&mut std::io::stderr().lock())?;
     } else {
-        table(&mut std::io::stdout().lock())?;
+        table(&mut StandardOutput::lock())?;
     }
     write_json(report, output)
 }
@@ -104,7 +105,7 @@ pub(crate) fn write_json(value: &impl serde::Serialize, output: &OutputArgs) -> 
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     if path.as_os_str() == "-" {
-        return Ok(std::io::stdout().lock().write_all(text.as_bytes())?);
+        return Ok(StandardOutput::tell(&text)?);
     }
     #[expect(clippy::disallowed_methods, reason = "a report is no file of the store")]
     std::fs::write(path, text).with_context(|| format!("writing {path:?}"))

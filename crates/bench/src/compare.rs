@@ -24,7 +24,9 @@ use crate::command::write_json;
 use crate::place::remove_own;
 use crate::report::{EngineIdentity, RunReport, WorkloadReport};
 use crate::settings::{BenchArgs, BenchSettings};
+use crate::stdout::StandardOutput;
 use crate::timeline::Activity;
+use crate::usage::Usage;
 use also::Also;
 
 /// Exit status of an engine that could not run, because it does not know an argument for one.
@@ -180,27 +182,36 @@ pub struct Spread {
 /// `policies` are those that `own` takes, for `--presets`; none if it does not say.
 pub fn compare(policies: &[&str], own: EngineCommand, args: CompareArgs) -> Result<bool> {
     let engines = match args.presets.is_empty() {
-        true => peers_of(own, &args)?,
-        false => presets_of(policies, &own, &args.presets)?,
+        true => {
+            peers_can(&args).map_err(Usage::of)?;
+            peers_of(own, &args)?
+        }
+        false => presets_of(policies, &own, &args.presets).map_err(Usage::of)?,
     };
+    args.bench.output.check_places()?;
     let comparison = side_by_side(&engines, &args)?;
     if args.bench.output.json_on_stdout() {
         show::print(&comparison, &mut std::io::stderr().lock())?;
     } else {
-        show::print(&comparison, &mut std::io::stdout().lock())?;
+        show::print(&comparison, &mut StandardOutput::lock())?;
     }
     write_json(&comparison, &args.bench.output)?;
     Ok(comparison.valid)
 }
 
-/// The engine itself and its peers.
-fn peers_of(own: EngineCommand, args: &CompareArgs) -> Result<Vec<EngineCommand>> {
+/// Refuses what only Lithify can do.
+fn peers_can(args: &CompareArgs) -> Result<()> {
     if let Some(flag) = args.bench.settings.own_flag() {
         bail!("{flag}: peers cannot do that; use it with --presets");
     }
     if args.bench.output.timeline.is_some() {
         bail!("--timeline: peers keep no log of their jobs; use it with --presets");
     }
+    Ok(())
+}
+
+/// The engine itself and its peers.
+fn peers_of(own: EngineCommand, args: &CompareArgs) -> Result<Vec<EngineCommand>> {
     let peers = args.peers.iter().map(|peer| find_peer(peer));
     std::iter::once(Ok(own)).chain(peers).collect()
 }

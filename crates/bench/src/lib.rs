@@ -38,12 +38,14 @@ mod report;
 mod run;
 mod seconds;
 mod settings;
+mod stdout;
 mod store;
 #[cfg(test)]
 mod tests;
 mod timeline;
 mod tour;
 mod units;
+mod usage;
 mod values;
 mod workload;
 mod ycsb;
@@ -55,6 +57,7 @@ pub use engines::{
 };
 pub use gpu::{GpuFlags, GpuRow};
 pub use mix::Mix;
+pub use place::check_can_write;
 pub use ranges::{RangeIter, Ranges, Walk};
 pub use report::{
     EngineIdentity, Latency, MachineNote, RunReport, SlowOps, WorkloadReport, print_report,
@@ -63,7 +66,9 @@ pub use run::run;
 pub use settings::{
     BenchArgs, BenchSettings, CompactionPri, Compression, EXAMPLES, OWN_POLICY, OutputArgs, WalMode,
 };
+pub use stdout::{StandardOutput, is_closed_pipe};
 pub use store::{BatchOp, EngineStats, StallStat, Store, StoreIter, StoreOpener};
 pub use timeline::{Activity, Happening, Moment};
-pub use units::parse_bytes;
+pub use units::{parse_bytes, parse_count, parse_size};
+pub use usage::Usage;
 pub use workload::Workload;

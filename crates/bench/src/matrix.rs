@@ -25,9 +25,10 @@ use serde::Serialize;
 
 use crate::command::write_json;
 use crate::compare::{EngineCommand, announce, find_peer, run_engine, spread};
-use crate::place::remove_own;
+use crate::place::{check_can_write, remove_own};
 use crate::report::RunReport;
 use crate::settings::{BenchArgs, BenchSettings, CompactionPri, OWN_POLICY};
+use crate::stdout::StandardOutput;
 use crate::workload::Workload;
 
 /// Flags of `matrix`.
@@ -209,11 +210,15 @@ pub(crate) fn matrix(policies: &[&str], own: EngineCommand, args: MatrixArgs) ->
             engines.push(find_peer(peer)?);
         }
     }
+    args.bench.output.check_places()?;
+    for (flag, file) in [("--markdown", &args.markdown), ("--csv", &args.csv)] {
+        file.as_deref().map_or(Ok(()), |file| check_can_write(flag, file))?;
+    }
     let matrix = measure(&engines, &cases, &args)?;
     if args.bench.output.json_on_stdout() {
         show::print(&matrix, &mut std::io::stderr().lock())?;
     } else {
-        show::print(&matrix, &mut std::io::stdout().lock())?;
+        show::print(&matrix, &mut StandardOutput::lock())?;
     }
     for (path, text) in [(&args.markdown, show::markdown(&matrix)), (&args.csv, show::csv(&matrix))]
     {

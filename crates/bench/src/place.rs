@@ -44,6 +44,25 @@ impl Place {
     }
 }
 
+/// Refuses the `file` of `flag` if it can't be written, before a long run and not behind it. Leaves what is there as it
+/// is.
+///
+/// # Errors
+/// That of making it.
+pub fn check_can_write(flag: &str, file: &Path) -> Result<()> {
+    let there = file.exists();
+    // A pipe's reader would take the end of a trial for the end of all.
+    if there && !file.is_file() && !file.is_dir() {
+        return Ok(());
+    }
+    let tried = std::fs::OpenOptions::new().append(true).create(true).open(file);
+    tried.with_context(|| format!("{flag} {file:?} can't be written"))?;
+    if !there {
+        std::fs::remove_file(file).with_context(|| format!("{flag} {file:?}"))?;
+    }
+    Ok(())
+}
+
 /// Removes `dir` and all in it, if the bench made it.
 pub(crate) fn remove_own(dir: &Path) -> Result<()> {
     if !dir.exists() {

@@ -23,6 +23,7 @@ use crate::report::{Latency, RunReport, WorkloadReport};
 use crate::settings::{BenchSettings, OutputArgs};
 use crate::store::{EngineStats, Store, StoreOpener};
 use crate::timeline::{self, Span, Timeline};
+use crate::usage::Usage;
 use crate::values::Values;
 use crate::workload::Workload;
 use crate::ycsb::{Records, ranks};
@@ -39,7 +40,8 @@ pub fn run(
     interrupt: &Interrupt,
 ) -> Result<RunReport> {
     let settings = settings.resolve()?;
-    output.timeline.as_deref().map_or(Ok(()), timeline::check_name)?;
+    output.timeline.as_deref().map_or(Ok(()), timeline::check_name).map_err(Usage::of)?;
+    output.check_places()?;
     let mut report = RunReport {
         engine: opener.identity(),
         settings: settings.clone(),

@@ -12,8 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::keys::distinct_keys;
 use crate::mix::Mix;
+use crate::place::check_can_write;
 use crate::tour;
-use crate::units::{parse_bytes, parse_count, show_bytes, show_count};
+use crate::units::{parse_bytes, parse_count, parse_size, show_bytes, show_count};
+use crate::usage::Usage;
 use crate::workload::Workload;
 
 /// The policy of an engine that may choose itself.
@@ -79,10 +81,10 @@ pub struct BenchSettings {
     #[arg(long, value_parser = parse_count, value_name = "N", help_heading = "Load")]
     pub reads: Option<u64>,
     /// Bytes per key
-    #[arg(long, default_value_t = 16, value_name = "BYTES", help_heading = "Load")]
+    #[arg(long, default_value = "16", value_parser = parse_size, value_name = "BYTES", help_heading = "Load")]
     pub key_size: usize,
     /// Bytes per value
-    #[arg(long, default_value_t = 100, value_name = "BYTES", help_heading = "Load")]
+    #[arg(long, default_value = "100", value_parser = parse_size, value_name = "BYTES", help_heading = "Load")]
     pub value_size: usize,
     /// Size that values compress to, as a share: 1 is incompressible
     #[arg(long, default_value_t = 1.0, value_name = "SHARE", help_heading = "Load")]
@@ -306,6 +308,13 @@ impl OutputArgs {
     pub fn json_on_stdout(&self) -> bool {
         self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
     }
+
+    /// Refuses files that can't be written, before a run and not behind it.
+    pub(crate) fn check_places(&self) -> Result<()> {
+        let json = self.json.as_deref().filter(|_| !self.json_on_stdout());
+        json.map_or(Ok(()), |file| check_can_write("--json", file))?;
+        self.timeline.as_deref().map_or(Ok(()), |file| check_can_write("--timeline", file))
+    }
 }
 
 impl BenchSettings {
@@ -316,7 +325,7 @@ impl BenchSettings {
         }
         let num = *self.num.get_or_insert(1_000_000);
         self.reads.get_or_insert(num);
-        self.check()?;
+        self.check().map_err(Usage::of)?;
         Ok(self)
     }
 

@@ -31,7 +31,10 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 }
 
 /// Parses a count: digits with an optional `K`, `M` or `G` (powers of 1000). `_` may group digits.
-pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub fn parse_count(text: &str) -> Result<u64, String> {
     let (number, unit) = split_number(text);
     if number.is_empty() {
         return scaled(number, 1);
@@ -44,6 +47,14 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
         other => return Err(format!("`{other}` is no unit of a count; use K, M or G")),
     };
     scaled(number, scale)
+}
+
+/// Parses the bytes of something that is kept in memory, as [`parse_bytes`] does.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub fn parse_size(text: &str) -> Result<usize, String> {
+    usize::try_from(parse_bytes(text)?).map_err(|_| "the number is too large".to_owned())
 }
 
 fn split_number(text: &str) -> (&str, &str) {

@@ -33,6 +33,7 @@ use lithify_bench::{
 use lithify_slow::{Bandwidth, DilatedRt, Throttle, ThrottledFs};
 
 use crate::engines::{EngineArg, lines as lines_of};
+use crate::failure::of_usage;
 use crate::open::SetArg;
 
 mod engines;
@@ -73,6 +74,9 @@ pub(crate) fn run(command: BenchCommand) -> Result<ExitCode> {
         Some(Sub::Store(sub)) => Some(sub),
         None => None,
     };
+    if sub.is_none() {
+        check(&command.args.settings).map_err(of_usage)?;
+    }
     let own = EngineCommand {
         name: "lithify".into(),
         program: std::env::current_exe().context("finding this program")?,
@@ -82,6 +86,12 @@ pub(crate) fn run(command: BenchCommand) -> Result<ExitCode> {
     let opener = Opener { engine: command.engine };
     let valid = bench_main(&opener, own, sub, command.args)?;
     Ok(if valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Refuses settings that no store opens with, before anything is made.
+fn check(settings: &BenchSettings) -> Result<()> {
+    let resolved = settings.clone().resolve()?;
+    Ok(store_settings(&resolved)?.check()?)
 }
 
 /// Opens stores for the bench.

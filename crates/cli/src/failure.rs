@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use lithify::ErrorKind;
+use lithify_bench::{Usage, is_closed_pipe};
 
 use crate::output;
 
@@ -13,18 +14,6 @@ const PERMISSION_DENIED: i32 = 13;
 const NOT_A_DIRECTORY: i32 = 20;
 /// That of a name that nothing has.
 const NOTHING_THERE: i32 = 2;
-
-/// The command was not understood: exit code 2.
-#[derive(Debug)]
-pub(crate) struct Usage(pub(crate) String);
-
-impl fmt::Display for Usage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
 
 /// A usage error as a result.
 pub(crate) fn usage<T>(what: impl Into<String>) -> anyhow::Result<T> {
@@ -55,6 +44,14 @@ pub(crate) fn stuck<T>(what: impl Into<String>, way: impl Into<String>) -> anyho
 /// A usage error that says the `way` out, too.
 pub(crate) fn usage_with<T>(what: impl Into<String>, way: impl Into<String>) -> anyhow::Result<T> {
     Err(Stuck { what: what.into(), way: way.into(), code: 2 }.into())
+}
+
+/// The error as one of usage, for what only arguments can be at fault for.
+pub(crate) fn of_usage(error: anyhow::Error) -> anyhow::Error {
+    match error.is::<Stuck>() {
+        true => error,
+        false => Usage::of(error),
+    }
 }
 
 /// Prints `error` and says how the program ends.
@@ -93,11 +90,6 @@ fn sentence(error: &anyhow::Error) -> String {
         }
     }
     parts.join(": ")
-}
-
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let io = error.downcast_ref::<std::io::Error>();
-    io.is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// The way out where something is not there and the sentence does not say what to do.

@@ -257,8 +257,15 @@ impl SetArg {
                 );
             };
             // The name or the value was not understood, wherever that was found.
-            if let Err(error) = settings.set(name.trim(), value) {
-                return usage(format!("--set {pair}: {}", error));
+            let name = name.trim();
+            if let Err(error) = settings.set(name, value) {
+                return usage(format!("--set {pair}: {error}"));
+            }
+            if let Err(error) = settings.check_range(name) {
+                return usage_with(
+                    format!("--set {pair}: {error}"),
+                    "`lithify settings --all --json` says what each setting takes",
+                );
             }
         }
         Ok(())

@@ -3,19 +3,20 @@
 //! Keeps: what is hidden in foreign text acts on no terminal. Text and JSON are made fit for one here; only
 //! what [`out`] takes goes out as it is, in a form its caller has chosen ([`Form`](crate::text::Form)).
 
-use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::time::Duration;
 
 use anyhow::Result;
 use lithify_base::foreign;
+use lithify_bench::StandardOutput;
 use serde_json::Value;
 
 /// Standard output.
-pub(crate) type Out = BufWriter<StdoutLock<'static>>;
+pub(crate) type Out = BufWriter<StandardOutput>;
 
 /// Standard output, buffered; flush it at the end, or an error is lost.
 pub(crate) fn out() -> Out {
-    BufWriter::with_capacity(64 << 10, io::stdout().lock())
+    BufWriter::with_capacity(64 << 10, StandardOutput::lock())
 }
 
 /// Whether a person reads standard output.
@@ -38,9 +39,7 @@ pub(crate) fn error_line(text: &str, over_bar: bool) {
 
 /// Prints text of one line or several.
 pub(crate) fn line(text: &str) -> Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{}", foreign::lines(text))?;
-    Ok(out.flush()?)
+    Ok(StandardOutput::tell(&format!("{}\n", foreign::lines(text)))?)
 }
 
 /// Prints a JSON value, indented.

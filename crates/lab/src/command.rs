@@ -1,6 +1,7 @@
 //! `lithify lab`: policies side by side in the modelled world, and the grid that judges them.
 
 mod flags;
+pub(crate) mod limits;
 pub(crate) mod show;
 
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lithify_bench::fold::columns_of_terminal;
+use lithify_bench::{StandardOutput, Usage, check_can_write};
 use lithify_plan::PolicyKind;
 
 use crate::grid::{self, GridArgs};
@@ -19,7 +21,7 @@ use crate::world::{Life, live};
 
 const EXAMPLES: &str = "\
 Examples:
-  lithify lab --threads 1,4,16                   three policies on a common cloud volume
+  lithify lab --threads 1,4,16                   four policies on a common cloud volume
   lithify lab --load zipf --bursts 10,10 --long  hot keys in bursts; bytes by level, kinds of jobs
   lithify lab --bandwidth 0 --latency 0 --cores 16 --threads 1,2,4,8,16
                                                  no disk in the way: who uses many threads?
@@ -68,18 +70,23 @@ impl LabCommand {
     /// # Errors
     /// A flag that makes no sense, a file that can't be written, a life that broke an invariant.
     pub fn run(&self) -> Result<ExitCode> {
+        self.grid.check().map_err(Usage::of)?;
+        self.csv.as_deref().map_or(Ok(()), |file| check_can_write("--csv", file))?;
         if self.grid.asked() {
-            return grid::run(&self.grid, &self.chosen()?, self.csv.as_deref());
+            limits::check(&self.flags).map_err(Usage::of)?;
+            let chosen = self.chosen().map_err(Usage::of)?;
+            return grid::run(&self.grid, &chosen, self.csv.as_deref());
         }
-        let setups = self.setups()?;
+        let setups = self.setups().map_err(Usage::of)?;
         if self.change {
-            println!("{}", sudden::report(&setups, self.grid.tries(), columns_of_terminal())?);
+            let (tries, columns) = (self.grid.tries(), columns_of_terminal());
+            tell(&sudden::report(&setups, tries, columns)?)?;
             return Ok(ExitCode::SUCCESS);
         }
         if let Some(percent) = self.offer {
             let share = f64::from(percent) / 100.0;
             let (tries, columns) = (self.grid.tries(), columns_of_terminal());
-            println!("{}", offered::report(&setups, share, tries, columns)?);
+            tell(&offered::report(&setups, share, tries, columns)?)?;
             return Ok(ExitCode::SUCCESS);
         }
         let mut lives = Vec::new();
@@ -87,7 +94,7 @@ impl LabCommand {
             let name = setup.plan.policy.name();
             let life =
                 live(&setup).with_context(|| format!("{name}, {} threads", setup.threads))?;
-            life.trace.iter().for_each(|line| println!("{line}"));
+            life.trace.iter().try_for_each(|line| tell(line))?;
             lives.push((name.to_owned(), setup, life));
         }
         self.tell(&lives)
@@ -95,7 +102,8 @@ impl LabCommand {
 
     /// One for each policy and number of threads.
     fn setups(&self) -> Result<Vec<Setup>> {
-        let side_by_side = [PolicyKind::Hybrid, PolicyKind::DfLeveled, PolicyKind::Bucket];
+        let side_by_side =
+            [PolicyKind::default(), PolicyKind::Hybrid, PolicyKind::DfLeveled, PolicyKind::Bucket];
         let policies = match self.flags.policies.as_slice() {
             [] => side_by_side.to_vec(),
             _ => self.policies()?,
@@ -107,6 +115,7 @@ impl LabCommand {
                 if (self.change || self.offer.is_some()) && self.flags.num.is_none() {
                     (setup.num, setup.keys) = (CHANGE_NUM, self.flags.keys.unwrap_or(CHANGE_NUM));
                 }
+                limits::check_length(&setup)?;
                 setups.push(setup);
             }
         }
@@ -115,10 +124,10 @@ impl LabCommand {
 
     fn tell(&self, lives: &[(String, Setup, Life)]) -> Result<ExitCode> {
         let columns = columns_of_terminal();
-        println!("{}", show::summary(lives, columns));
+        tell(&show::summary(lives, columns))?;
         if self.long {
             for (name, setup, life) in lives {
-                println!("{}", show::details(name, setup, life, columns));
+                tell(&show::details(name, setup, life, columns))?;
             }
         }
         if let Some(path) = &self.csv {
@@ -131,7 +140,10 @@ impl LabCommand {
     fn policies(&self) -> Result<Vec<PolicyKind>> {
         let named = |name: &String| match PolicyKind::from_name(name) {
             Some(policy) => Ok(policy),
-            None => bail!("--policies {name}: there are {}", PolicyKind::names().join(", ")),
+            None => bail!(
+                "--policies {name}: there is no such policy; there are {}",
+                PolicyKind::names().join(", ")
+            ),
         };
         self.flags.policies.iter().map(named).collect()
     }
@@ -143,6 +155,11 @@ impl LabCommand {
             _ => self.policies(),
         }
     }
+}
+
+/// Prints text and the end of its line.
+fn tell(text: &str) -> Result<()> {
+    Ok(StandardOutput::tell(&format!("{text}\n"))?)
 }
 
 /// The setups that a line of flags asks for.

@@ -21,8 +21,10 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use lithify_bench::fold::columns_of_terminal;
+use lithify_bench::{StandardOutput, Usage, check_can_write};
 use lithify_plan::PolicyKind;
 
+use crate::command::limits::within;
 use crate::setup::Setup;
 use crate::world::{Life, live};
 use cells::Cell;
@@ -87,6 +89,22 @@ pub(crate) struct GridArgs {
 impl GridArgs {
     pub(crate) fn asked(&self) -> bool {
         self.grid.is_some()
+    }
+
+    /// Refuses numbers that make no sense.
+    pub(crate) fn check(&self) -> Result<()> {
+        within("--grid-cores", self.grid_cores, 0.1, 4096.0)?;
+        within("--every", self.every as f64, 1.0, 100_000.0)?;
+        let given = [
+            ("--flushes", self.flushes.map(|n| n as f64), 1.0, 20_000.0),
+            ("--jobs", self.jobs.map(|n| n as f64), 1.0, 1024.0),
+            ("--hold", self.hold, 0.0, 100.0),
+            ("--hold-most", self.hold_most, 0.0, 100.0),
+        ];
+        for (flag, given, least, most) in given {
+            given.map_or(Ok(()), |given| within(flag, given, least, most))?;
+        }
+        Ok(())
     }
 
     /// Lives of each contestant, or through each change.
@@ -180,7 +198,8 @@ impl Judged {
 /// A life that broke an invariant, a file that can't be written.
 pub(crate) fn run(args: &GridArgs, chosen: &[PolicyKind], csv: Option<&Path>) -> Result<ExitCode> {
     let began = Instant::now();
-    let opponents = opponents(args)?;
+    let opponents = opponents(args).map_err(Usage::of)?;
+    args.svg.as_deref().map_or(Ok(()), |file| check_can_write("--svg", file))?;
     let (cells, flushes) = match args.grid {
         None | Some(Size::Coarse) => (cells::coarse(), 120),
         Some(Size::HeldOut) => (cells::held_out(), 150),
@@ -188,17 +207,14 @@ pub(crate) fn run(args: &GridArgs, chosen: &[PolicyKind], csv: Option<&Path>) ->
         Some(Size::Long) => (cells::long(), 960),
     };
     let flushes = args.flushes.unwrap_or(flushes);
-    let cells: Vec<Cell> = cells.into_iter().step_by(args.every.max(1)).collect();
+    let cells: Vec<Cell> = cells.into_iter().step_by(args.every).collect();
     let mut entrants: Vec<Contestant> =
         chosen.iter().map(|&policy| Contestant { policy, shape: 1 }).collect();
     entrants.extend(&opponents);
     let scores = live_all(args, &cells, &entrants, flushes)?;
-    println!(
-        "{} cells, {} lives in {:.1} s",
-        cells.len(),
-        scores.len(),
-        began.elapsed().as_secs_f64()
-    );
+    let seconds = began.elapsed().as_secs_f64();
+    let told = format!("{} cells, {} lives in {seconds:.1} s\n", cells.len(), scores.len());
+    StandardOutput::tell(&told)?;
     let mut held = true;
     for (i, policy) in chosen.iter().enumerate() {
         let judge = |(cell, scores): (&Cell, &[Score])| Judged {
@@ -212,7 +228,7 @@ pub(crate) fn run(args: &GridArgs, chosen: &[PolicyKind], csv: Option<&Path>) ->
             cells: cells.iter().zip(scores.chunks(entrants.len())).map(judge).collect(),
         };
         if !opponents.is_empty() {
-            print!("{}", show::report(&verdict, columns_of_terminal()));
+            StandardOutput::tell(&show::report(&verdict, columns_of_terminal()))?;
         }
         let many = chosen.len() > 1;
         let to = |path: &Path| if many { with_name(path, &verdict.name) } else { path.to_owned() };
@@ -250,13 +266,18 @@ fn opponents(args: &GridArgs) -> Result<Vec<Contestant>> {
     for word in list {
         let (name, shape) = word.split_once(':').unzip();
         let Some(policy) = PolicyKind::from_name(name.unwrap_or(word)) else {
-            bail!("--opponents {word}: there are {}", PolicyKind::names().join(", "));
+            bail!(
+                "--opponents {word}: there is no such policy; there are {}",
+                PolicyKind::names().join(", ")
+            );
         };
         let shapes = match shape.map(str::parse::<u64>) {
             None if policy.takes_runs() => vec![1], // levels that pile up runs have no target
             None => SHAPES.to_vec(),
             Some(Ok(shape @ 1..=64)) => vec![shape],
-            Some(_) => bail!("--opponents {word}: a shape is a number from 1 to 64"),
+            Some(_) => {
+                bail!("--opponents {word}: there is no such shape; give a number from 1 to 64")
+            }
         };
         all.extend(shapes.into_iter().map(|shape| Contestant { policy, shape }));
     }
@@ -319,7 +340,7 @@ fn live_all(
     let jobs =
         args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let done: Vec<Result<Vec<(usize, Score)>>> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
         workers.into_iter().map(|w| w.join().expect("a worker does not panic")).collect()
     });
     bar.finish_and_clear();

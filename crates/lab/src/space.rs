@@ -14,7 +14,7 @@ use lithify_base::Key;
 
 /// Most keys, and most cells: what they are multiplied to fits 64 bits.
 pub const KEYS_MAX: u64 = 9_999_999_999;
-const CELLS_MAX: u32 = 1 << 20;
+pub(crate) const CELLS_MAX: u32 = 1 << 20;
 
 /// Keys `0..keys` in `cells` cells.
 #[derive(Clone, Copy, Debug)]

@@ -36,6 +36,10 @@ use crate::tally::{Span, Step, Tally};
 /// How often the upkeep looks around, nanoseconds.
 const TICK: u64 = 50_000_000;
 
+const DAY: u64 = 86_400_000_000_000;
+/// A load that takes longer is given up, nanoseconds. It has 17 million ticks, a minute or two of ours.
+const LOAD_MAX: u64 = 10 * DAY;
+
 /// Longer stops are counted by themselves, nanoseconds: what a user calls a hiccup.
 pub const LONG: u64 = 10_000_000;
 
@@ -240,6 +244,15 @@ pub fn live(setup: &Setup) -> Result<Life> {
     world.client_goes_on();
     while world.client != ClientState::Over {
         world.step()?;
+        if world.now > LOAD_MAX {
+            bail!(
+                "{} of {} writes are done after {} days of the modelled world; give fewer writes, or a \
+                 faster machine",
+                world.written,
+                setup.num,
+                LOAD_MAX / DAY
+            );
+        }
     }
     let load = world.tally.cut(world.now);
     let at_load_end = world.shape();

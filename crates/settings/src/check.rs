@@ -7,7 +7,7 @@ use lithify_plan::PLACES_MAX;
 
 use crate::budget::Budget;
 use crate::memory::{beside_memtables, cache_bytes, memtables, taken_of_cache};
-use crate::row::Row;
+use crate::row::{Row, row};
 use crate::table::{ROWS, Settings};
 use crate::{CompactionPri, Compression, Policy};
 
@@ -51,6 +51,16 @@ impl Settings {
             Some(what) => Err(Error::invalid(what)),
             None => Ok(()),
         }
+    }
+}
+
+impl Settings {
+    /// Checks the range of one setting, whatever the others are.
+    ///
+    /// # Errors
+    /// As [`check`](Settings::check), and for an unknown name.
+    pub fn check_range(&self, name: &str) -> Result<()> {
+        within(row(name)?, &self.clone().settled())
     }
 }
 

@@ -11,7 +11,9 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use lithify_bench::fold::columns_of_terminal;
-use lithify_bench::{EngineRow as Row, JobKind, Ran, engines_json, engines_text, parse_bytes};
+use lithify_bench::{
+    EngineRow as Row, JobKind, Ran, engines_json, engines_text, parse_bytes, parse_size,
+};
 use lithify_engine::CpuEngine;
 use lithify_engine::stream::{NUMBER, Stream, StreamShape};
 
@@ -57,10 +59,10 @@ pub(crate) struct EnginesBench {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=16))]
     runs: u16,
     /// Bytes of keys, 8 to 240
-    #[arg(long, value_name = "LIST", default_value = "16", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", default_value = "16", value_delimiter = ',', value_parser = parse_size)]
     key_size: Vec<usize>,
     /// Bytes of values, 0 to 65536
-    #[arg(long, value_name = "LIST", default_value = "1024", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", default_value = "1024", value_delimiter = ',', value_parser = parse_size)]
     value_size: Vec<usize>,
     /// Rounds, in which engines take turns; processor times are medians
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=99))]

@@ -99,21 +99,36 @@ fn bench_settings_that_make_no_sense() {
     let dir = place.path().join("b").to_str().unwrap().to_owned();
     let tiny = ["bench", "--workloads", "fillseq", "--num", "10", "--db", &dir, "--touch-memory=0"];
     let with = |more: &[&'static str]| [&tiny[..], more].concat();
-    fails(1, &with(&["--policy", "magic"]), &["magic", "leveled"]);
+    fails(2, &with(&["--policy", "magic"]), &["magic", "leveled"]);
     fails(1, &["bench", "--num", "10", "--db", "/dev/null"], &["/dev/null"]);
-    fails(1, &with(&["--timeline", "jobs.png"]), &["jobs.png", ".svg"]);
+    fails(2, &with(&["--timeline", "jobs.png"]), &["jobs.png", ".svg"]);
     let compare = |more: &[&'static str]| [&["bench", "compare"], &tiny[1..], more].concat();
-    fails(1, &compare(&["--presets", "hybrid,magic"]), &["magic", "bucket-df"]);
-    fails(1, &compare(&["--throttle-latency", "9"]), &["--throttle-latency", "--presets"]);
-    fails(1, &compare(&["--timeline", "jobs.svg"]), &["--timeline", "--presets"]);
+    fails(2, &compare(&["--presets", "hybrid,magic"]), &["magic", "bucket-df"]);
+    fails(2, &compare(&["--throttle-latency", "9"]), &["--throttle-latency", "--presets"]);
+    fails(2, &compare(&["--timeline", "jobs.svg"]), &["--timeline", "--presets"]);
     let tiered = with(&["--policy", "tiered", "--compaction-pri", "round-robin"]);
-    fails(1, &tiered, &["compaction_pri = round-robin", "policy = tiered"]);
-    fails(1, &with(&["--subcompactions", "0"]), &["--subcompactions", "at least 1"]);
-    fails(1, &with(&["--subcompactions", "65"]), &["max_subcompactions = 65"]);
-    fails(1, &compare(&["--presets", "hybrid,hybrid:sub"]), &["hybrid:sub", ":subN"]);
-    fails(1, &with(&["--level-multiplier", "2.5"]), &["--level-multiplier 2.5", "whole"]);
-    fails(1, &with(&["--memtables", "1"]), &["memtable_count = 1"]);
-    fails(1, &with(&["--block-size", "5000"]), &["5000", "8192"]);
+    fails(2, &tiered, &["compaction_pri = round-robin", "policy = tiered"]);
+    fails(2, &with(&["--subcompactions", "0"]), &["--subcompactions", "at least 1"]);
+    fails(2, &with(&["--subcompactions", "65"]), &["max_subcompactions = 65"]);
+    fails(2, &compare(&["--presets", "hybrid,hybrid:sub"]), &["hybrid:sub", ":subN"]);
+    fails(2, &with(&["--level-multiplier", "2.5"]), &["--level-multiplier 2.5", "whole"]);
+    fails(2, &with(&["--memtables", "1"]), &["memtable_count = 1"]);
+    fails(2, &with(&["--block-size", "5000"]), &["5000", "8192"]);
+    fails(2, &with(&["--rate", "NaN"]), &["--rate", "positive"]);
+    fails(2, &with(&["--key-size", "100MiB"]), &["--key-size", "1 to 1024"]);
+    fails(2, &with(&["--set", "bloom_bits=51"]), &["bloom_bits = 51", "0 to 50"]);
+    fails(2, &["put", "--db", &dir, "--set", "bloom_bits=51", "k", "v"], &["0 to 50"]);
+    assert!(!Path::new(&dir).exists(), "a misunderstood command made a directory");
+    for flag in ["--json", "--timeline"] {
+        fails(1, &with(&[flag, "/nonexistent/x.svg"]), &[flag, "can't be written", "hint: "]);
+        assert!(!Path::new(&dir).exists(), "{flag}: the run began");
+    }
+    let file = place.path().join("told.json");
+    let file = file.to_str().unwrap();
+    let units = with(&["--key-size", "16B", "--value-size", "1KiB", "--json", "told"]);
+    let units: Vec<&str> = units.into_iter().map(|w| if w == "told" { file } else { w }).collect();
+    assert!(lithify(&units).status.success());
+    assert!(std::fs::read_to_string(file).unwrap().contains("\"value-size\": 1024"));
 }
 
 #[test]
@@ -432,4 +447,49 @@ fn a_family_is_not_looked_for_in_a_database_that_is_not_there() {
     fails(1, &["put", "--db", &new, "--family", "trees", "k", "v"], &["no database"]);
     fails(1, &["load", "--db", &new, "--family", "trees", &rows], &["no database"]);
     assert!(!place.path("new").exists());
+}
+
+/// Where output goes is not where the database is.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_standard_output_that_is_full_is_named_and_a_closed_one_ends_quietly() {
+    let place = Place::new();
+    let db = place.db();
+    let lab = ["lab", "--policies", "hybrid", "--num", "20K", "--memtable", "1MiB"];
+    let bench = place.text("b");
+    let bench = [
+        "bench",
+        "--workloads",
+        "fillseq",
+        "--num",
+        "10",
+        "--db",
+        &bench,
+        "-q",
+        "--touch-memory=0",
+    ];
+    let commands: [&[&str]; 7] = [
+        &["compact", &db],
+        &["scan", "--db", &db],
+        &["stats", &db],
+        &["verify", &db],
+        &["get", "--db", &db, "late"],
+        &lab,
+        &bench,
+    ];
+    for args in commands {
+        let run = |to: Stdio| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_lithify"));
+            command.args(args).stdin(Stdio::null()).stdout(to).stderr(Stdio::piped());
+            let out = command.spawn().unwrap().wait_with_output().unwrap();
+            (out.status.code(), String::from_utf8(out.stderr).unwrap())
+        };
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let (code, said) = run(full.into());
+        let named = said.starts_with("error: standard output can't be written: No space left");
+        assert!(code == Some(1) && named && said.contains("hint: "), "{args:?}: {said}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        assert_eq!(run(writer.into()), (Some(0), String::new()), "{args:?}");
+    }
 }

@@ -47,9 +47,15 @@ fn what_makes_no_sense_is_refused_with_what_there_is() {
         (["--load", "odd"], "mixgraph"),
         (["--bursts", "10"], "10,10"),
         (["--dilate", "0.5"], "from 1"),
+        (["--cores", "0"], "from 0.1"),
+        (["--threads", "0"], "from 1"),
+        (["--memtable", "0"], "from 65536"),
+        (["--l0", "10,5,1"], "4,20,36"),
+        (["--cpu-ns-per-byte", "-1"], "from 0"),
+        (["--hold", "NaN"], "from 0"),
     ] {
         let output = lithify(&[&["lab"], &args[..]].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains(hint), "{args:?}: {said}");
+        assert!(output.status.code() == Some(2) && said.contains(hint), "{args:?}: {said}");
     }
 }

@@ -2,8 +2,10 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
+use lithify_bench::{parse_bytes, parse_count};
 use lithify_plan::{DfWhen, PlanOptions, PolicyKind};
 
+use super::limits;
 use crate::card::CardOptions;
 use crate::setup::{CommitOrder, Load, Setup, entry_bytes};
 
@@ -20,8 +22,8 @@ const FPGA_HOST_NS: f64 = 1.02;
 /// What is modelled.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Flags {
-    /// Policies, one life or grid for each [default: hybrid,df-leveled,bucket; of the grid,
-    /// adaptive, which is a database's default]
+    /// Policies, one life or grid for each [default: adaptive,hybrid,df-leveled,bucket; of the
+    /// grid, adaptive, which is a database's default]
     #[arg(long, value_delimiter = ',')]
     pub(super) policies: Vec<String>,
     /// Compaction threads, one life for each
@@ -40,7 +42,7 @@ pub(super) struct Flags {
     /// Key ranges of each phase of mixgraph
     #[arg(long, value_delimiter = ',', default_value = "10,20,30,40,50")]
     pub(super) mix_ranges: Vec<u32>,
-    /// Writes after which the heat of mixgraph moves on to the next range [default: never]
+    /// Writes after which the heat of mixgraph moves on to the next range; 0 for never [default: never]
     #[arg(long, value_parser = parse_count)]
     pub(super) mix_rotate: Option<u64>,
     /// Exponent of zipf
@@ -50,10 +52,10 @@ pub(super) struct Flags {
     #[arg(long, value_delimiter = ',')]
     pub(super) bursts: Vec<f64>,
     /// Bytes of keys
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value = "16", value_parser = parse_bytes)]
     pub(super) key_size: u64,
     /// Bytes of values
-    #[arg(long, default_value_t = 1024)]
+    #[arg(long, default_value = "1024", value_parser = parse_bytes)]
     pub(super) value_size: u64,
     /// Seed of keys
     #[arg(long, default_value_t = 1)]
@@ -192,21 +194,19 @@ pub(super) struct Flags {
 }
 
 pub(super) fn setup(f: &Flags, policy: PolicyKind, threads: u32) -> Result<Setup> {
+    limits::check(f)?;
     let mut s = Setup::new(policy, threads, f.value_size);
     s.bytes = entry_bytes(f.key_size, f.value_size);
     s.num = f.num.unwrap_or(NUM);
     s.keys = f.keys.unwrap_or(s.num);
-    if s.num == 0 || !(1..=9_999_999_999).contains(&s.keys) {
-        bail!("--num {}, --keys {}: give 1 to 10^10 - 1", s.num, s.keys);
-    }
     s.seed = f.seed;
     s.cells = f.cells;
     s.drain_limit = f.drain_limit;
     s.trace = f.trace;
-    s.flush_threads = f.flush_threads.max(1);
+    s.flush_threads = f.flush_threads;
     s.load = load(f)?;
     if s.load.is_unique() && s.keys < s.num {
-        bail!("--keys {}: --load {} writes every key once, so give at least --num", s.keys, f.load);
+        bail!("--keys {}: --load {} writes every key once; give at least --num", s.keys, f.load);
     }
     s.bursts = bursts(f)?;
     s.device.bandwidth = f.bandwidth;
@@ -221,17 +221,16 @@ pub(super) fn setup(f: &Flags, policy: PolicyKind, threads: u32) -> Result<Setup
     set(&mut s.ask_ns, f.ask_ns);
     set(&mut s.io_ns.0, f.io_ns);
     set(&mut s.io_ns.1, f.io_ns_per_byte);
-    if !(1.0..=1e6).contains(&f.dilate) {
-        bail!("--dilate {}: give a factor from 1", f.dilate);
-    }
     s.dilate(f.dilate);
     s.commit_order = match f.commit_order.as_str() {
         "dependency" => CommitOrder::Dependency,
         "issue" => CommitOrder::Issue,
-        other => bail!("--commit-order {other}: there are dependency, issue"),
+        other => {
+            bail!("--commit-order {other}: there is no such order; there are dependency, issue")
+        }
     };
     s.set_memtable(f.memtable);
-    levels(f, &mut s.plan)?;
+    levels(f, &mut s.plan);
     planner(f, &mut s.plan)?;
     Ok(s)
 }
@@ -242,9 +241,13 @@ fn load(f: &Flags) -> Result<Load> {
         "unique" => Load::Unique,
         "sequential" => Load::Sequential,
         "zipf" if f.zipf > 0.0 && f.zipf < 5.0 => Load::Zipf(f.zipf),
-        "zipf" => bail!("--zipf {}: give an exponent above 0 and below 5", f.zipf),
-        "mixgraph" => Load::Mix { ranges: f.mix_ranges.clone(), rotate: f.mix_rotate },
-        other => bail!("--load {other}: there are uniform, unique, sequential, zipf, mixgraph"),
+        "zipf" => bail!("--zipf {} is out of range; give an exponent above 0 and below 5", f.zipf),
+        "mixgraph" => {
+            Load::Mix { ranges: f.mix_ranges.clone(), rotate: f.mix_rotate.filter(|&n| n > 0) }
+        }
+        other => bail!(
+            "--load {other}: there is no such load; there are uniform, unique, sequential, zipf, mixgraph"
+        ),
     })
 }
 
@@ -252,16 +255,9 @@ fn card(f: &Flags) -> Result<Option<CardOptions>> {
     if f.engine == "cpu" {
         return Ok(None);
     }
-    let rates = 0.001..=1000.0;
     let &[to_card, from_card] = f.fpga_link.as_slice() else {
-        bail!("--fpga-link: give GB/s to the card and from it, such as 9.5,12");
+        bail!("--fpga-link takes two numbers; give GB/s to the card and from it, such as 9.5,12");
     };
-    if ![to_card, from_card, f.fpga_rate].iter().all(|rate| rates.contains(rate)) {
-        bail!("--fpga-link, --fpga-rate: give 0.001 to 1000 GB/s");
-    }
-    if !(0.0..=1000.0).contains(&f.fpga_host_ns_per_byte) {
-        bail!("--fpga-host-ns-per-byte {}: give 0 to 1000", f.fpga_host_ns_per_byte);
-    }
     Ok(Some(CardOptions {
         units: f.fpga_units as usize,
         rate: f.fpga_rate * 1e9,
@@ -273,31 +269,31 @@ fn card(f: &Flags) -> Result<Option<CardOptions>> {
 fn bursts(f: &Flags) -> Result<Option<(u64, u64)>> {
     match f.bursts.as_slice() {
         [] => Ok(None),
-        &[on, off] if on > 0.0 && (0.0..1e6).contains(&off) && on < 1e6 => {
+        &[on, off] if (0.001..1e5).contains(&on) && (0.0..1e5).contains(&off) => {
             Ok(Some(((on * 1e9) as u64, (off * 1e9) as u64)))
         }
-        _ => bail!("--bursts: give seconds of writing and of rest, such as 10,10"),
+        _ => bail!(
+            "--bursts takes two numbers; give seconds of writing, 0.001 or more, and of rest, such as 10,10, below 10^5"
+        ),
     }
 }
 
-fn levels(f: &Flags, p: &mut PlanOptions) -> Result<()> {
-    let &[trigger, slowdown, stop] = f.l0.as_slice() else {
-        bail!("--l0: give trigger, slow-down and stop");
-    };
-    (p.l0_trigger, p.l0_slowdown, p.l0_stop) = (trigger, slowdown, stop);
+fn levels(f: &Flags, p: &mut PlanOptions) {
+    if let &[trigger, slowdown, stop] = f.l0.as_slice() {
+        (p.l0_trigger, p.l0_slowdown, p.l0_stop) = (trigger, slowdown, stop);
+    }
     p.max_memtables = f.memtables;
     p.level_base_bytes = f.level_base;
     p.multiplier = f.multiplier;
     p.file_bytes = f.file;
     p.dynamic_levels = f.dynamic_levels;
-    Ok(())
 }
 
 fn planner(f: &Flags, p: &mut PlanOptions) -> Result<()> {
     p.df_when = match f.df_when.as_str() {
         "pressure" => DfWhen::Pressure,
         "always" => DfWhen::Always,
-        other => bail!("--df-when {other}: there are pressure, always"),
+        other => bail!("--df-when {other}: there is no such time; there are pressure, always"),
     };
     set(&mut p.df_max_depth, f.df_max_depth);
     set(&mut p.df_extra_percent, f.df_extra_percent);
@@ -317,28 +313,5 @@ fn planner(f: &Flags, p: &mut PlanOptions) -> Result<()> {
 fn set<T>(field: &mut T, given: Option<T>) {
     if let Some(value) = given {
         *field = value;
-    }
-}
-
-pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
-    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("B", 1), ("", 1)];
-    parse(text, &units)
-}
-
-pub(super) fn parse_count(text: &str) -> Result<u64, String> {
-    parse(text, &[("K", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("", 1)])
-}
-
-fn parse(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
-    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = &text[number.len()..];
-    let scale = units.iter().find(|u| u.0 == unit);
-    let Some((_, scale)) = scale else {
-        let names: Vec<_> = units.iter().map(|u| u.0).collect();
-        return Err(format!("`{unit}` is no unit here; use {}", names.join(" ").trim_end()));
-    };
-    match number.parse::<f64>() {
-        Ok(x) if x >= 0.0 && x * (*scale as f64) < 1e18 => Ok((x * *scale as f64) as u64),
-        _ => Err(format!("`{number}` is no number")),
     }
 }

@@ -120,3 +120,12 @@ fn every_rule_between_settings_can_be_broken() {
     let broken = |rule: &Rule| broken(rule) || rule(&many).is_some();
     assert!(RULES.iter().all(broken), "a rule without a case");
 }
+
+#[test]
+fn the_range_of_one_setting_is_looked_at_alone() {
+    let mut s = Settings::default();
+    s.set("bloom_bits", "51").unwrap();
+    assert!(s.check_range("bloom-bits").unwrap_err().to_string().contains("0 to 50"));
+    assert!(s.check_range("l0_stop").is_ok(), "another one is wrong");
+    assert!(s.check_range("l0_stops").is_err());
+}
