@@ -292,7 +292,7 @@ impl DbArg {
     pub(crate) fn is_there(&self) -> Result<()> {
         let dir = self.dir()?;
         match Builder::new(Settings::default()).list_column_families(&dir) {
-            Err(e) if e.kind() == ErrorKind::NotFound => Err(none_in(&dir).into()),
+            Err(e) if e.kind() == ErrorKind::NotFound => Err(none_in(&dir, e).into()),
             // Of all else the open says what it is.
             _ => Ok(()),
         }
@@ -353,12 +353,15 @@ pub(crate) fn no_family<T>(name: &str, names: &[String]) -> Result<T> {
 /// The store's own advice about a missing database is for programs.
 fn told(dir: &Path, opened: lithify::Result<Db>) -> Result<Db> {
     Ok(opened.map_err(|e| match e.kind() {
-        ErrorKind::NotFound => none_in(dir),
+        ErrorKind::NotFound => none_in(dir, e),
         _ => e,
     })?)
 }
 
-fn none_in(dir: &Path) -> Error {
+fn none_in(dir: &Path, e: Error) -> Error {
+    if e.to_string().contains("not finished") {
+        return e; // what is there instead, and what to do with it
+    }
     Error::new(ErrorKind::NotFound, format!("{} holds no database", shown_path(dir)))
 }
 

@@ -16,7 +16,7 @@ use lithify_rescue::import::{self, ImportOptions, ImportProgress, ImportReport};
 use lithify_rescue::salvage::{self, SalvageReport};
 use lithify_rescue::verify;
 use lithify_tree::{
-    ColumnFamilyOptions, EventListener, Handle, OpenOptions, Settings, SharedCache,
+    ColumnFamilyOptions, EventListener, Handle, Making, OpenOptions, Settings, SharedCache,
     SharedMemtables, machine, open, open_reading, recovered,
 };
 
@@ -278,7 +278,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn create_among_files(mut self) -> Builder {
-        self.with.among_files = true;
+        self.with.making = Making::AmongFiles;
         self
     }
     /// Opens, and creates if need be, the database in `path`.
@@ -325,8 +325,8 @@ impl Builder {
     /// # Errors
     /// NotFound if `from` holds no file of a database; InvalidArgument, before anything is read, if `to`
     /// has something in it or one directory lies in the other;
-    /// Unsupported if the order of keys is not known; what writing the new database gives. What
-    /// can't be read in `from` is in the report and no error.
+    /// Unsupported if the order of keys is not known; what writing the new database gives, and then `to` opens as no
+    /// database and is to be removed. What can't be read in `from` is in the report and no error.
     pub fn salvage(
         self,
         from: impl AsRef<Path>,
