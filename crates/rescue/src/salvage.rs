@@ -16,6 +16,7 @@ use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use crate::hold;
 use lithify_base::{
     CfId, ComparatorRef, Error, InternalKey, Kind, MAX_SEQ, MergeOperatorRef, Result, Tag,
     shown_path,
@@ -84,6 +85,8 @@ pub fn salvage(
     with.env = Some(env.clone());
     let source = with.hold(&env.fs, from)?;
     let target = Dir::new(source.fs().clone(), to);
+    // A writer deletes what is being read, and a part would come out as the whole.
+    let _held = hold(&source)?;
     let orders =
         |cf: CfId, name: &str, recorded: Option<&str>| with.order_found(cf, name, recorded);
     let found = lithify_store::salvage::salvage(&source, &target, &orders)?;
@@ -91,8 +94,9 @@ pub fn salvage(
     if let Some(default) = found.families.get(&DEFAULT_CF) {
         with.order = default.order.clone();
     }
+    // Nothing is there but what begins here. What is set is stored, and must not refuse later opens.
     with.settings.create_if_missing = true;
-    with.settings.error_if_exists = true;
+    with.settings.error_if_exists = false;
     with.denied = source.denied()?;
     let target = target.create(with.denied())?;
     with = with.at_home();

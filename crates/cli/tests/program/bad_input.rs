@@ -433,3 +433,16 @@ fn a_family_is_not_looked_for_in_a_database_that_is_not_there() {
     fails(1, &["load", "--db", &new, "--family", "trees", &rows], &["no database"]);
     assert!(!place.path("new").exists());
 }
+
+#[test]
+fn a_salvage_is_refused_beside_a_writer() {
+    let place = Place::new();
+    let (from, to) = (place.db(), place.text("new"));
+    let db = Db::open(&from, Settings::default()).unwrap();
+    fails(1, &["salvage", &from, "--to", &to], &["open in another handle or process"]);
+    assert!(!place.path("new").exists());
+    db.close().unwrap();
+    assert!(lithify(&["salvage", &from, "--to", &to]).status.success());
+    let salvaged = Settings::stored_in(&to).unwrap().unwrap().0;
+    assert!(!salvaged.error_if_exists, "the next open with the stored settings would be refused");
+}
