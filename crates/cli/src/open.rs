@@ -326,7 +326,10 @@ impl DbArg {
     fn open(&self, create: Option<&CreateArg>, engine: &EngineArg) -> Result<Db> {
         let dir = self.dir()?;
         let mut settings = stored_to_write(&dir)?;
-        settings.create_if_missing = create.is_some();
+        if create.is_none() {
+            // Not by create_if_missing: the open would store that, and its owner set nothing.
+            self.is_there()?;
+        }
         settings.error_if_exists = false;
         self.set.apply(&mut settings)?;
         let mut builder = self.operator.builder_of(&dir, settings)?;

@@ -446,3 +446,17 @@ fn a_salvage_is_refused_beside_a_writer() {
     let salvaged = Settings::stored_in(&to).unwrap().unwrap().0;
     assert!(!salvaged.error_if_exists, "the next open with the stored settings would be refused");
 }
+
+#[test]
+fn a_command_leaves_the_stored_settings_alone() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").to_str().unwrap().to_owned();
+    let works = |args: &[&str]| assert!(lithify(args).status.success(), "{args:?}");
+    let stored = || Settings::stored_in(&db).unwrap().unwrap().0;
+    works(&["put", "--db", &db, "a", "b"]);
+    let before = stored();
+    works(&["compact", &db]);
+    assert_eq!(stored(), before);
+    works(&["delete", "--db", &db, "a"]);
+    assert_eq!(stored(), before);
+}
