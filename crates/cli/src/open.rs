@@ -22,16 +22,17 @@ const DB_VARIABLE: &str = "LITHIFY_DB";
 fn named(dir: Option<&PathBuf>) -> Result<PathBuf> {
     let variable = || std::env::var_os(DB_VARIABLE).filter(|dir| !dir.is_empty());
     match dir.cloned().or_else(|| variable().map(PathBuf::from)) {
-        Some(file) if file.is_file() => stuck(
-            format!("{} is a file", shown_path(&file)),
-            "a database is a directory; name that",
-        ),
-        Some(dir) => Ok(dir),
+        Some(dir) => no_file(&dir, "a database is a directory; name that").map(|()| dir),
         None => usage_with(
             "no database is named",
             format!("name its directory with --db DIR, or for all commands in {DB_VARIABLE}"),
         ),
     }
+}
+
+/// Refuses a file where a directory is meant, with the `way` out.
+pub(crate) fn no_file(dir: &Path, way: &str) -> Result<()> {
+    if dir.is_file() { stuck(format!("{} is a file", shown_path(dir)), way) } else { Ok(()) }
 }
 
 /// `DIR` or `--db DIR`, of a command that needs no other argument.

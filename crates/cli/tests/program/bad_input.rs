@@ -447,6 +447,29 @@ fn a_salvage_is_refused_beside_a_writer() {
     assert!(!salvaged.error_if_exists, "the next open with the stored settings would be refused");
 }
 
+/// A copy that is not finished is told as such by every command that names it.
+#[test]
+fn what_is_not_finished_is_no_database() {
+    let place = Place::new();
+    let db = place.db();
+    std::fs::rename(place.path("db/CURRENT"), place.path("db/CURRENT.unfinished")).unwrap();
+    let words = ["not finished", "remove", "make it again"];
+    let new = place.text("new");
+    for command in [
+        &["get", "--db", &db, "a"][..],
+        &["put", "--db", &db, "a", "b"],
+        &["compact", &db],
+        &["verify", &db],
+    ] {
+        fails(1, command, &words);
+    }
+    fails(1, &["salvage", &db, "--to", &new], &words);
+    fails(1, &["backup", "create", "--db", &db, &new], &words);
+    let again = ["unfinished", "remove", "try again"];
+    let other = Place::new();
+    fails(1, &["salvage", &other.db(), "--to", &db], &again);
+}
+
 #[test]
 fn a_command_leaves_the_stored_settings_alone() {
     let scratch = tempfile::tempdir().unwrap();
@@ -459,4 +482,11 @@ fn a_command_leaves_the_stored_settings_alone() {
     assert_eq!(stored(), before);
     works(&["delete", "--db", &db, "a"]);
     assert_eq!(stored(), before);
+}
+
+#[test]
+fn flags_of_a_salvage_are_not_among_those_of_engines() {
+    let out = lithify(&["salvage", "--help"]);
+    let help = String::from_utf8(out.stdout).unwrap();
+    assert!(help.find("--json\n").unwrap() < help.find("Engine:").unwrap(), "{help}");
 }
