@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lithify_base::operator::built_in;
-use lithify_base::{CfId, Error, ErrorKind, MergeOperatorRef, Result, shown, shown_path};
+use lithify_base::{CfId, Error, MergeOperatorRef, Result, shown, shown_path};
 use lithify_env::{Env, LockGuard};
 use lithify_files::dir::Dir;
 use lithify_store::checkpoint::{Checkpoint, Placed};
