@@ -58,6 +58,9 @@ pub enum ErrorKind {
     Internal,
 }
 
+/// Words of [`Error::left_unfinished`].
+const UNFINISHED: &str = "is not finished and opens as no database";
+
 /// An error with its kind, place and cause.
 #[derive(Clone)]
 pub struct Error {
@@ -135,6 +138,25 @@ impl Error {
     pub fn caused_by(mut self, cause: Error) -> Error {
         self.inner.source = Some(std::sync::Arc::new(cause));
         self
+    }
+    /// The same of what was to be made in `place` and is not finished: why it ended, and how to try again. What
+    /// an error in between advises is for those who write to a database, and left out.
+    #[cold]
+    #[must_use]
+    pub fn left_unfinished(self, place: impl fmt::Display) -> Error {
+        let mut first = self;
+        while let Some(cause) = first.inner.source.as_ref().and_then(|s| s.downcast_ref::<Error>())
+        {
+            first = cause.clone();
+        }
+        let space = if first.kind() == ErrorKind::NoSpace { "free some space, " } else { "" };
+        let advice = format!("; {space}remove {place}, which {UNFINISHED}, and try again");
+        first.inner.what.push_str(&advice);
+        first
+    }
+    /// Whether it says how to try again what is not finished.
+    pub fn is_left_unfinished(&self) -> bool {
+        self.inner.what.contains(UNFINISHED)
     }
     /// The kind.
     pub fn kind(&self) -> ErrorKind {

@@ -22,16 +22,17 @@ const DB_VARIABLE: &str = "LITHIFY_DB";
 fn named(dir: Option<&PathBuf>) -> Result<PathBuf> {
     let variable = || std::env::var_os(DB_VARIABLE).filter(|dir| !dir.is_empty());
     match dir.cloned().or_else(|| variable().map(PathBuf::from)) {
-        Some(file) if file.is_file() => stuck(
-            format!("{} is a file", shown_path(&file)),
-            "a database is a directory; name that",
-        ),
-        Some(dir) => Ok(dir),
+        Some(dir) => no_file(&dir, "a database is a directory; name that").map(|()| dir),
         None => usage_with(
             "no database is named",
             format!("name its directory with --db DIR, or for all commands in {DB_VARIABLE}"),
         ),
     }
+}
+
+/// Refuses a file where a directory is meant, with the `way` out.
+pub(crate) fn no_file(dir: &Path, way: &str) -> Result<()> {
+    if dir.is_file() { stuck(format!("{} is a file", shown_path(dir)), way) } else { Ok(()) }
 }
 
 /// `DIR` or `--db DIR`, of a command that needs no other argument.
@@ -299,7 +300,7 @@ impl DbArg {
     pub(crate) fn is_there(&self) -> Result<()> {
         let dir = self.dir()?;
         match Builder::new(Settings::default()).list_column_families(&dir) {
-            Err(e) if e.kind() == ErrorKind::NotFound => Err(none_in(&dir).into()),
+            Err(e) if e.kind() == ErrorKind::NotFound => Err(none_in(&dir, e).into()),
             // Of all else the open says what it is.
             _ => Ok(()),
         }
@@ -333,7 +334,10 @@ impl DbArg {
     fn open(&self, create: Option<&CreateArg>, engine: &EngineArg) -> Result<Db> {
         let dir = self.dir()?;
         let mut settings = stored_to_write(&dir)?;
-        settings.create_if_missing = create.is_some();
+        if create.is_none() {
+            // Not by create_if_missing: the open would store that, and its owner set nothing.
+            self.is_there()?;
+        }
         settings.error_if_exists = false;
         self.set.apply(&mut settings)?;
         let mut builder = self.operator.builder_of(&dir, settings)?;
@@ -360,12 +364,15 @@ pub(crate) fn no_family<T>(name: &str, names: &[String]) -> Result<T> {
 /// The store's own advice about a missing database is for programs.
 fn told(dir: &Path, opened: lithify::Result<Db>) -> Result<Db> {
     Ok(opened.map_err(|e| match e.kind() {
-        ErrorKind::NotFound => none_in(dir),
+        ErrorKind::NotFound => none_in(dir, e),
         _ => e,
     })?)
 }
 
-fn none_in(dir: &Path) -> Error {
+fn none_in(dir: &Path, e: Error) -> Error {
+    if e.to_string().contains("not finished") {
+        return e; // what is there instead, and what to do with it
+    }
     Error::new(ErrorKind::NotFound, format!("{} holds no database", shown_path(dir)))
 }
 

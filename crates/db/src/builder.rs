@@ -16,7 +16,7 @@ use lithify_rescue::import::{self, ImportOptions, ImportProgress, ImportReport};
 use lithify_rescue::salvage::{self, SalvageReport};
 use lithify_rescue::verify;
 use lithify_tree::{
-    ColumnFamilyOptions, EventListener, Handle, OpenOptions, Settings, SharedCache,
+    ColumnFamilyOptions, EventListener, Handle, Making, OpenOptions, Settings, SharedCache,
     SharedMemtables, machine, open, open_reading, recovered,
 };
 
@@ -278,7 +278,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn create_among_files(mut self) -> Builder {
-        self.with.among_files = true;
+        self.with.making = Making::AmongFiles;
         self
     }
     /// Opens, and creates if need be, the database in `path`.
@@ -320,13 +320,13 @@ impl Builder {
     /// of keys other than byte order must be given if it is not one of ours, here or, for another
     /// column family, with [`column_family`](Builder::column_family). [Directories of
     /// tables](fn@Settings::table_dirs) are those of `from`; in `to` all are in one. `from` is only read, and must
-    /// not be open. `watch` is told how many entries were read.
+    /// not be open for writing. `watch` is told how many entries were read.
     ///
     /// # Errors
-    /// NotFound if `from` holds no file of a database; InvalidArgument, before anything is read, if `to`
-    /// has something in it or one directory lies in the other;
-    /// Unsupported if the order of keys is not known; what writing the new database gives. What
-    /// can't be read in `from` is in the report and no error.
+    /// Locked if `from` is open for writing; NotFound if it holds no file of a database; InvalidArgument, before
+    /// anything is read, if `to` has something in it or one directory lies in the other;
+    /// Unsupported if the order of keys is not known; what writing the new database gives, and then `to` opens as no
+    /// database and is to be removed. What can't be read in `from` is in the report and no error.
     pub fn salvage(
         self,
         from: impl AsRef<Path>,

@@ -21,7 +21,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Error, ErrorKind, Result, memory};
+use lithify_base::{Error, ErrorKind, Result, memory, shown_path};
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{
     DirEnt, EntryKind, FileRef, FsRef, IoError, IoResult, LockGuard, OpenOpts, Random,
@@ -99,12 +99,14 @@ pub struct Dir {
     path: PathBuf,
     /// Further directories with tables; those of all handles that were made of one.
     places: Arc<Mutex<Vec<Dir>>>,
+    /// What names the manifest here: CURRENT, or what is to become it.
+    pointer: FileName,
 }
 
 impl Dir {
     /// The directory `path` of `fs`; nothing is touched.
     pub fn new(fs: FsRef, path: impl Into<PathBuf>) -> Dir {
-        Dir { fs, path: path.into(), places: Arc::default() }
+        Dir { fs, path: path.into(), places: Arc::default(), pointer: FileName::Current }
     }
     /// The file system.
     pub fn fs(&self) -> &FsRef {
@@ -163,6 +165,31 @@ impl Dir {
         // What was looked at first may have been another one.
         made.check_empty(what)?;
         Ok(made)
+    }
+    /// Says durably that what is made here is not finished, before anything else of it is here: until
+    /// [`finish`](Dir::finish) it opens as no database, whatever cuts the making short. The directory as its
+    /// maker uses it.
+    ///
+    /// # Errors
+    /// Io and `NoSpace`.
+    pub fn begin(&self) -> Result<Dir> {
+        self.create_file(FileName::Unfinished, OpenOpts::write())?;
+        self.sync()?;
+        Ok(self.unfinished())
+    }
+    /// The directory as the maker of what is not finished uses it.
+    #[must_use]
+    pub fn unfinished(&self) -> Dir {
+        Dir { pointer: FileName::Unfinished, ..self.clone() }
+    }
+    /// All is here and durable: what [`begin`](Dir::begin) began is a database from here on.
+    ///
+    /// # Errors
+    /// Io. If only the directory's sync failed, it may be one.
+    pub fn finish(&self) -> Result<()> {
+        let (from, to) = (self.path_of(FileName::Unfinished), self.path_of(FileName::Current));
+        self.fs.rename(&from, &to).or_typed()?;
+        self.sync()
     }
     /// The permission bits that a copy of what is here must not have: what one of the files, or the way
     /// to them, denies to the group or to others.
@@ -226,6 +253,15 @@ impl Dir {
         let Some(entry) = listed.iter().find(|entry| entry.name != OF_A_NEW_DISK) else {
             return Ok(());
         };
+        let unfinished = |entry: &Listed| entry.file == Some(FileName::Unfinished);
+        if listed.iter().any(unfinished) {
+            let why = format!(
+                "{what} needs a new directory or an empty one, and this one has what another attempt left \
+                 unfinished; remove {} and try again, or choose another one",
+                shown_path(&self.path)
+            );
+            return Err(Error::invalid(why).in_file(self.path.display()));
+        }
         let why = format!(
             "{what} needs a new directory or an empty one, and this one has `{}` in it; choose another \
              one",
@@ -371,17 +407,41 @@ impl Dir {
     /// The manifest that CURRENT names; `None` if there is no CURRENT.
     ///
     /// # Errors
-    /// Corruption if CURRENT does not hold one manifest name and a newline.
+    /// Corruption if CURRENT does not hold one manifest name and a newline; `NotFound` if what was made here is
+    /// not finished.
     pub fn read_current(&self) -> Result<Option<u64>> {
-        let Some(content) = self.read_whole(FileName::Current, LINE_MAX)? else { return Ok(None) };
+        let content = match self.read_whole(self.pointer, LINE_MAX)? {
+            // So it begins.
+            Some(content) if content.is_empty() && self.pointer == FileName::Unfinished => None,
+            None => self.check_finished().map(|()| None)?,
+            content => content,
+        };
+        let Some(content) = content else { return Ok(None) };
         let number = parse_current(&content);
-        number.map(Some).map_err(|e| e.in_file(self.path_of(FileName::Current).display()))
+        number.map(Some).map_err(|e| e.in_file(self.path_of(self.pointer).display()))
+    }
+
+    /// Refuses a directory with what [`begin`](Dir::begin) began and [`finish`](Dir::finish) did not end.
+    ///
+    /// # Errors
+    /// `NotFound`, as there is no database; Io.
+    pub fn check_finished(&self) -> Result<()> {
+        if self.len_of(FileName::Unfinished)?.is_none() || self.len_of(FileName::Current)?.is_some()
+        {
+            return Ok(());
+        }
+        let what = format!(
+            "there is no database here, but a copy or a salvage that is not finished; if none is being made, \
+             remove {} and make it again",
+            shown_path(&self.path)
+        );
+        Err(Error::new(ErrorKind::NotFound, what).in_file(self.path.display()))
     }
 
     /// Makes CURRENT name `manifest`, durably. The manifest must be complete and synced before.
     pub fn point_current(&self, manifest: u64) -> Result<()> {
         let line = current_content(manifest);
-        self.replace(FileName::Current, FileName::Temp(manifest), line.as_bytes())
+        self.replace(self.pointer, FileName::Temp(manifest), line.as_bytes())
     }
 
     /// The database id; `None` if there is no IDENTITY.

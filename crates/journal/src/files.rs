@@ -14,6 +14,8 @@ use lithify_base::{Error, Result};
 pub enum FileName {
     /// `CURRENT`: names the manifest.
     Current,
+    /// `CURRENT.unfinished`: the same of a copy that is being made; it gets the name CURRENT when all is there.
+    Unfinished,
     /// `IDENTITY`: the database id.
     Identity,
     /// `LOCK`: held by the one opener.
@@ -49,6 +51,7 @@ impl FileName {
     pub fn parse(name: &str) -> Option<FileName> {
         let file = match name {
             "CURRENT" => FileName::Current,
+            "CURRENT.unfinished" => FileName::Unfinished,
             "IDENTITY" => FileName::Identity,
             "LOCK" => FileName::Lock,
             "EVENTS" => FileName::Events,
@@ -86,6 +89,7 @@ impl FileName {
     pub fn number(self) -> Option<u64> {
         match self {
             FileName::Current
+            | FileName::Unfinished
             | FileName::Identity
             | FileName::Lock
             | FileName::Events
@@ -108,6 +112,7 @@ impl fmt::Display for FileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FileName::Current => f.write_str("CURRENT"),
+            FileName::Unfinished => f.write_str("CURRENT.unfinished"),
             FileName::Identity => f.write_str("IDENTITY"),
             FileName::Lock => f.write_str("LOCK"),
             FileName::Events => f.write_str("EVENTS"),
@@ -151,6 +156,7 @@ mod tests {
     fn names_round_trip() {
         for name in [
             "CURRENT",
+            "CURRENT.unfinished",
             "IDENTITY",
             "LOCK",
             "EVENTS",

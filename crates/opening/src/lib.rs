@@ -11,4 +11,4 @@ mod options;
 
 pub use family::{ColumnFamilyOptions, Components};
 pub use files::{Files, Handle, follower_fs, layered};
-pub use options::{OpenOptions, denied_by, machine};
+pub use options::{Making, OpenOptions, denied_by, machine};

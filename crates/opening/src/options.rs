@@ -49,12 +49,23 @@ pub struct OpenOptions {
     pub shared_memtables: Option<SharedMemtables>,
     /// A LevelDB directory may become ours.
     pub upgrade: bool,
-    /// A new database may be made among files of others.
-    pub among_files: bool,
+    /// What a new database is made for.
+    pub making: Making,
     /// Permission bits that no new file gets, for what is made of a directory that does not give them.
     pub denied: u32,
     /// What is known of other families, by their names.
     pub families: BTreeMap<String, ColumnFamilyOptions>,
+}
+
+/// What a new database is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Making {
+    /// The program that opens it, in a directory of its own.
+    New,
+    /// The same, and it may be among files of others.
+    AmongFiles,
+    /// What is taken out of another one, which has begun here ([`Dir::begin`]): it is none before that is finished.
+    Copy,
 }
 
 impl OpenOptions {
@@ -72,7 +83,7 @@ impl OpenOptions {
             shared_cache: None,
             shared_memtables: None,
             upgrade: false,
-            among_files: false,
+            making: Making::New,
             denied: 0,
             families: BTreeMap::new(),
         }
@@ -103,6 +114,7 @@ impl OpenOptions {
     /// As [`places::attach`].
     pub fn hold(&self, fs: &FsRef, path: &Path) -> Result<Dir> {
         let dir = Dir::new(fs.clone(), path).hold_if_there()?;
+        let dir = if self.making == Making::Copy { dir.unfinished() } else { dir };
         places::attach(&dir, &self.table_dirs())?;
         Ok(dir)
     }

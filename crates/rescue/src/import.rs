@@ -18,14 +18,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lithify_base::operator::built_in;
-use lithify_base::{CfId, Error, ErrorKind, MergeOperatorRef, Result, shown, shown_path};
+use lithify_base::{CfId, Error, MergeOperatorRef, Result, shown, shown_path};
 use lithify_env::{Env, LockGuard};
-use lithify_files::dir::{self, Dir};
+use lithify_files::dir::Dir;
 use lithify_store::checkpoint::{Checkpoint, Placed};
 pub use lithify_store::foreign::Maker;
 use lithify_store::foreign::{self, Depth, Survey, survey};
 use lithify_store::manifest::Recovered;
 
+use crate::hold;
 use lithify_tree::{
     DEFAULT_CF, DEFAULT_NAME, Handle, OpenOptions, ReadOptions, Shell, identity, is_same, open,
     open_reading, recovered,
@@ -206,19 +207,6 @@ fn foreign_manifest(dir: &Dir) -> Result<Recovered> {
             "{} is a database of Lithify already; open it, or copy it with a checkpoint",
             shown_path(dir.path())
         ))),
-    }
-}
-
-/// Keeps the program that wrote the directory from opening it meanwhile. Where nothing can be locked,
-/// because there is no lock file or it can't be written, no program can have it open for writing.
-fn hold(dir: &Dir) -> Result<Option<Box<dyn LockGuard>>> {
-    if dir.len_of(dir::FileName::Lock)?.is_none() {
-        return Ok(None);
-    }
-    match dir.lock() {
-        Ok(guard) => Ok(Some(guard)),
-        Err(e) if e.kind() == ErrorKind::Locked => Err(e),
-        Err(_) => Ok(None),
     }
 }
 

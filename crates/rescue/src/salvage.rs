@@ -7,7 +7,8 @@
 //! is in a lost block shows an older one or is missing, and a lost deletion brings back what it
 //! had deleted. The report says where. One column family is taken out after the other.
 //!
-//! Keeps: the old directory is only read. What is in blocks that pass their sums comes back exactly.
+//! Keeps: the old directory is only read. The new one is no database before all is in it
+//! ([`Dir::begin`]), whatever cuts the salvage short. What is in blocks that pass their sums comes back exactly.
 //! Leaves to others: finding what is readable ([`lithify_store::salvage`]).
 
 use std::cmp::{Ordering, Reverse};
@@ -15,16 +16,18 @@ use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use crate::hold;
 use lithify_base::{
-    CfId, ComparatorRef, InternalKey, Kind, MAX_SEQ, MergeOperatorRef, Result, Tag,
+    CfId, ComparatorRef, Error, InternalKey, Kind, MAX_SEQ, MergeOperatorRef, Result, Tag,
+    shown_path,
 };
 use lithify_env::Env;
 use lithify_files::Dir;
 pub use lithify_store::salvage::Lost;
-use lithify_store::salvage::{FamilySalvage, LoggedEntry, TableSalvage};
+use lithify_store::salvage::{FamilySalvage, LoggedEntry, Salvage, TableSalvage};
 use lithify_tree::{
-    Batch, DEFAULT_CF, DEFAULT_NAME, Durability, OpenOptions, Operands, Shell, WriteOptions, open,
-    proportion,
+    Batch, DEFAULT_CF, DEFAULT_NAME, Durability, Making, OpenOptions, Operands, Shell,
+    WriteOptions, open, proportion,
 };
 
 /// Bytes of keys and values written at once.
@@ -82,6 +85,8 @@ pub fn salvage(
     with.env = Some(env.clone());
     let source = with.hold(&env.fs, from)?;
     let target = Dir::new(source.fs().clone(), to);
+    // A writer deletes what is being read, and a part would come out as the whole.
+    let _held = hold(&source)?;
     let orders =
         |cf: CfId, name: &str, recorded: Option<&str>| with.order_found(cf, name, recorded);
     let found = lithify_store::salvage::salvage(&source, &target, &orders)?;
@@ -89,12 +94,29 @@ pub fn salvage(
     if let Some(default) = found.families.get(&DEFAULT_CF) {
         with.order = default.order.clone();
     }
+    // Nothing is there but what begins here. What is set is stored, and must not refuse later opens.
     with.settings.create_if_missing = true;
-    with.settings.error_if_exists = true;
+    with.settings.error_if_exists = false;
     with.denied = source.denied()?;
     let target = target.create(with.denied())?;
     with = with.at_home();
+    with.making = Making::Copy;
     with.env = Some(Env { fs: target.fs().clone(), ..env });
+    let fill = |target: Dir| {
+        let report = fill(with, to, found, watch)?;
+        target.finish()?;
+        Ok(report)
+    };
+    target.begin().and_then(fill).map_err(|e: Error| e.left_unfinished(shown_path(to)))
+}
+
+/// Makes the new database of what was found.
+fn fill(
+    with: OpenOptions,
+    to: &Path,
+    found: Salvage,
+    watch: &mut dyn FnMut(u64),
+) -> Result<SalvageReport> {
     let db = open(with.clone(), to)?;
     let mut report = SalvageReport {
         manifest: found.manifest,

@@ -25,7 +25,7 @@ mod survey;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use lithify_base::{Error, ErrorKind, Result, memory};
+use lithify_base::{Error, ErrorKind, Result, memory, shown_path};
 use lithify_env::sync::Mutex;
 use lithify_env::{FileRef, FsRef, LockGuard, read_full_at, write_all_at};
 use lithify_files::dir::{Allowance, Dir, OrTyped, denied_by};
@@ -227,9 +227,16 @@ impl BackupDir {
         let backup = self.read(id)?;
         to.check_apart(&self.named, "a restored backup")?;
         to.check_empty("a restored backup")?;
-        let to = &to.create(self.denied(&backup)?)?;
+        let made = to.create(self.denied(&backup)?)?;
+        let copied = made.begin().and_then(|to| self.copy_to(&to, &backup, watch));
+        copied.map_err(|e| e.left_unfinished(shown_path(to.path())))?;
+        Ok(backup)
+    }
+
+    /// Copies what a backup has, and makes it a database.
+    fn copy_to(&self, to: &Dir, backup: &Backup, watch: &mut dyn FnMut(Progress)) -> Result<()> {
         let mut progress = Progress { total: backup.bytes(), ..Progress::default() };
-        for (file, folder, name) in self.files(&backup)? {
+        for (file, folder, name) in self.files(backup)? {
             transfer(&folder, &name, &file, Some(to))?;
             progress.done += file.bytes;
             progress.copied += file.bytes;
@@ -237,7 +244,7 @@ impl BackupDir {
         }
         to.sync()?;
         to.point_current(backup.manifest)?;
-        Ok(backup)
+        to.finish()
     }
 
     /// Deletes backup `id` and what no other needs.

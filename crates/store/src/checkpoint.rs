@@ -5,11 +5,11 @@
 //! the same, because block sums are bound to it through the files' base contexts. Tables of every directory
 //! come into the one of the copy.
 //!
-//! Keeps: CURRENT appears last. A checkpoint that was interrupted has none, opens as no database,
-//! and is refused as a target until someone removes it.
+//! Keeps: CURRENT appears last ([`Dir::begin`]). A checkpoint that was interrupted has none, opens as no
+//! database, and is refused as a target, with the advice to remove it.
 //! Leaves to others: keeping the files alive meanwhile, and writing out the logs before.
 
-use lithify_base::Result;
+use lithify_base::{Result, shown_path};
 use lithify_env::{OpenOpts, write_all_at};
 use lithify_files::dir::{Dir, FileName, OrTyped};
 use lithify_journal::manifest::ManifestState;
@@ -63,8 +63,14 @@ impl Checkpoint {
         watch: &mut dyn FnMut(u64),
     ) -> Result<(Dir, Placed)> {
         let made = to.create_copy(from, "a checkpoint")?;
-        let to = &made;
         all_at_home(&mut self.state);
+        let filled = made.begin().and_then(|to| self.fill(from, &to, watch));
+        let placed = filled.map_err(|e| e.left_unfinished(shown_path(to.path())))?;
+        Ok((made, placed))
+    }
+
+    /// Writes what goes into `to`, and makes it a database.
+    fn fill(self, from: &Dir, to: &Dir, watch: &mut dyn FnMut(u64)) -> Result<Placed> {
         let mut placed = Placed::default();
         for file in self.state.families.values().flat_map(|f| f.files.values()) {
             let table = link_table(from, to, file.backing.unwrap_or(file.number), &mut placed)?;
@@ -89,7 +95,8 @@ impl Checkpoint {
         to.write_identity(&self.db_id)?;
         // Syncs the directory, and so the names of everything above, before CURRENT appears.
         ManifestLog::create(to, self.manifest, self.state)?;
-        Ok((made, placed))
+        to.finish()?;
+        Ok(placed)
     }
 }
 

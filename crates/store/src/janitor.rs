@@ -47,7 +47,7 @@ pub enum Fate {
 /// What is to be done about a file, by its name.
 pub fn fate(file: FileName, live: &Live) -> Fate {
     let needed = match file {
-        FileName::Current | FileName::Identity | FileName::Lock => true,
+        FileName::Current | FileName::Unfinished | FileName::Identity | FileName::Lock => true,
         FileName::Events | FileName::OldEvents | FileName::InfoLog => true,
         FileName::Deed | FileName::Owner => true,
         FileName::Manifest(n) => live.manifests.contains(&n),

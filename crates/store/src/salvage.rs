@@ -143,10 +143,12 @@ pub struct FamilySalvage {
 /// how keys are ordered.
 ///
 /// # Errors
-/// NotFound if no file of a database is there; InvalidArgument, before anything is read, if `target` has
+/// NotFound if no file of a database is there, or only what was made of one and is not finished; InvalidArgument, before anything is read, if `target` has
 /// something in it or one directory lies in the other; Io if the directory can't be listed; those of `orders`,
 /// which refuses orders that only the program knows.
 pub fn salvage(dir: &Dir, target: &Dir, orders: Orders<'_>) -> Result<Salvage> {
+    // What is only a part of a database would come out as a whole one.
+    dir.check_finished()?;
     let tables = tables_in(dir)?;
     target.check_target(dir, "the new database")?;
     let mut notes = Vec::new();

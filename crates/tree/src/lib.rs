@@ -31,7 +31,7 @@ pub use close::closing::Closer;
 pub use close::dropping::KeptReads;
 pub use lithify_control::Outside;
 pub use lithify_opening::{
-    ColumnFamilyOptions, Components, Handle, OpenOptions, follower_fs, machine,
+    ColumnFamilyOptions, Components, Handle, Making, OpenOptions, follower_fs, machine,
 };
 pub use lithify_reports::cancel::CancelToken;
 pub use lithify_reports::explain::{

@@ -31,7 +31,7 @@ use lithify_journal::wal::tail::LoggedBatch;
 use lithify_journal::wal::{BatchBuilder, Sections};
 use lithify_lsm::{Edit, Version};
 use lithify_memtable::MemWriter;
-use lithify_opening::{Components, Files, Handle, OpenOptions, layered};
+use lithify_opening::{Components, Files, Handle, Making, OpenOptions, layered};
 use lithify_store::checkpoint::write_log;
 use lithify_store::janitor::{self, Live};
 use lithify_store::manifest::{self, ManifestLog, Recovered};
@@ -142,7 +142,7 @@ fn may_be_made(with: &OpenOptions, dir: &Dir) -> Result<()> {
     }
     places::check_new(dir, &with.table_dirs())?;
     manifest::check_empty(dir)?;
-    if with.among_files { Ok(()) } else { dir.check_unclaimed() }
+    if with.making == Making::AmongFiles { Ok(()) } else { dir.check_unclaimed() }
 }
 
 /// Opens the database in `path` for reading only, with tables that are opened as `handle` needs it.

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::engines::{self, EngineArg};
 use crate::failure::{stuck, usage_with};
-use crate::open::DbArg;
+use crate::open::{DbArg, no_file};
 use crate::output;
 use crate::progress::Progress;
 use crate::text::quoted;
@@ -99,7 +99,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    fn is_no_file(&self) -> Result<()> {
+        no_file(&self.dir, "backups are in a directory; name that")
+    }
     fn open(&self) -> Result<Backups> {
+        self.is_no_file()?;
         if !self.dir.join("meta").is_dir() {
             return stuck(
                 format!("{} holds no backups", shown_path(&self.dir)),
@@ -176,6 +180,7 @@ impl Backup {
 }
 
 fn create(db: &DbArg, place: &Place, engine: &EngineArg) -> Result<()> {
+    place.is_no_file()?;
     // Before the open, which writes.
     db.is_there()?;
     let backups = BackupDir::open(Arc::new(PosixFs::new()), &place.dir)?;

@@ -9,7 +9,7 @@ use lithify_lsm::picture::readable;
 use serde_json::json;
 
 use crate::engines::{self, EngineArg};
-use crate::open::{OperatorArg, SetArg};
+use crate::open::{OperatorArg, SetArg, no_file};
 use crate::output;
 use crate::progress::Progress;
 
@@ -66,6 +66,9 @@ pub(crate) struct Import {
 
 impl Import {
     pub(crate) fn run(self) -> Result<()> {
+        if let Some(from) = self.in_place.as_ref().or(self.from.as_ref()) {
+            no_file(from, "a database is a directory; name that")?;
+        }
         let options = ImportOptions { quick: self.quick, verify: self.verify };
         let mut settings = Settings::default();
         self.set.apply(&mut settings)?;

@@ -20,7 +20,8 @@ Examples:
   lithify salvage fruit --to fruit-salvaged
   lithify salvage fruit --to fruit-salvaged --json | jq -r '.lost[].file'
 
-The damaged directory is only read; no other process may have it open. Blocks, tables and logs that pass their checks are taken, the
+The damaged directory is only read, and refused while another process has it open for writing. The new one
+opens as no database before all is in it; remove what a salvage leaves that does not finish. Blocks, tables and logs that pass their checks are taken, the
 newest version of each key by its number; all else is listed with its place and its keys. A lost
 stretch may have held newer values and deletions: keys in it may be missing, show an older value,
 or be back although they were deleted. All column families are taken out; one of which only a log
@@ -38,13 +39,13 @@ pub(crate) struct Salvage {
     /// Directory of the new database: absent or empty
     #[arg(long, value_name = "NEW")]
     to: PathBuf,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     operator: OperatorArg,
     #[command(flatten)]
     engine: EngineArg,
-    /// Print a JSON object
-    #[arg(long)]
-    json: bool,
 }
 
 impl Salvage {

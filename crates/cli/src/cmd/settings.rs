@@ -9,7 +9,7 @@ use lithify_base::shown_path;
 use serde_json::json;
 
 use crate::failure::{usage, usage_with};
-use crate::open::{SetArg, no_family};
+use crate::open::{SetArg, no_family, no_file};
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -102,6 +102,7 @@ impl Settings {
             self.set.apply(&mut settings)?;
             return Ok((settings, None));
         };
+        no_file(dir, "a database is a directory; name that")?;
         let Some((mut settings, file)) = All::stored_in(dir)? else {
             return usage(format!(
                 "{} has no OPTIONS file; name the directory of a database, or none",

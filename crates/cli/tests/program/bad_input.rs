@@ -493,3 +493,60 @@ fn a_standard_output_that_is_full_is_named_and_a_closed_one_ends_quietly() {
         assert_eq!(run(writer.into()), (Some(0), String::new()), "{args:?}");
     }
 }
+
+#[test]
+fn a_salvage_is_refused_beside_a_writer() {
+    let place = Place::new();
+    let (from, to) = (place.db(), place.text("new"));
+    let db = Db::open(&from, Settings::default()).unwrap();
+    fails(1, &["salvage", &from, "--to", &to], &["open in another handle or process"]);
+    assert!(!place.path("new").exists());
+    db.close().unwrap();
+    assert!(lithify(&["salvage", &from, "--to", &to]).status.success());
+    let salvaged = Settings::stored_in(&to).unwrap().unwrap().0;
+    assert!(!salvaged.error_if_exists, "the next open with the stored settings would be refused");
+}
+
+/// A copy that is not finished is told as such by every command that names it.
+#[test]
+fn what_is_not_finished_is_no_database() {
+    let place = Place::new();
+    let db = place.db();
+    std::fs::rename(place.path("db/CURRENT"), place.path("db/CURRENT.unfinished")).unwrap();
+    let words = ["not finished", "remove", "make it again"];
+    let new = place.text("new");
+    for command in [
+        &["get", "--db", &db, "a"][..],
+        &["put", "--db", &db, "a", "b"],
+        &["compact", &db],
+        &["verify", &db],
+    ] {
+        fails(1, command, &words);
+    }
+    fails(1, &["salvage", &db, "--to", &new], &words);
+    fails(1, &["backup", "create", "--db", &db, &new], &words);
+    let again = ["unfinished", "remove", "try again"];
+    let other = Place::new();
+    fails(1, &["salvage", &other.db(), "--to", &db], &again);
+}
+
+#[test]
+fn a_command_leaves_the_stored_settings_alone() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").to_str().unwrap().to_owned();
+    let works = |args: &[&str]| assert!(lithify(args).status.success(), "{args:?}");
+    let stored = || Settings::stored_in(&db).unwrap().unwrap().0;
+    works(&["put", "--db", &db, "a", "b"]);
+    let before = stored();
+    works(&["compact", &db]);
+    assert_eq!(stored(), before);
+    works(&["delete", "--db", &db, "a"]);
+    assert_eq!(stored(), before);
+}
+
+#[test]
+fn flags_of_a_salvage_are_not_among_those_of_engines() {
+    let out = lithify(&["salvage", "--help"]);
+    let help = String::from_utf8(out.stdout).unwrap();
+    assert!(help.find("--json\n").unwrap() < help.find("Engine:").unwrap(), "{help}");
+}

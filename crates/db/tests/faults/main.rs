@@ -5,6 +5,7 @@ mod common;
 
 mod bit_flips;
 mod closing;
+mod cut_short;
 mod damage;
 mod ended_logs;
 mod failing_storage;

@@ -21,7 +21,7 @@ pub fn keep(from: &Dir, to: &Dir) -> Result<Placed> {
             FileName::Table(n) | FileName::LevelDbTable(n) => {
                 link_table(from, to, n, &mut placed)?.sync_all().or_typed()?;
             }
-            FileName::Current | FileName::Lock => {}
+            FileName::Current | FileName::Unfinished | FileName::Lock => {}
             _ => copy(from, to, name, None)?,
         }
     }

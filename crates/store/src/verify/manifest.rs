@@ -1,7 +1,7 @@
 //! CURRENT, the manifest and IDENTITY: which one counts, whether every byte of it does, and
 //! whether the three agree.
 
-use lithify_base::{Error, Result};
+use lithify_base::{Error, ErrorKind, Result};
 use lithify_files::dir::FileName;
 use lithify_journal::manifest::read_manifest_over;
 use lithify_journal::wal::{Found, LogBytes, RecordReader, Verdict};
@@ -19,6 +19,7 @@ impl Look<'_> {
         let found = match recover(self.dir) {
             Ok(Some(found)) => found,
             Ok(None) => return Err(no_database(self.dir)),
+            Err(e) if e.kind() == ErrorKind::NotFound => return Err(e),
             Err(e) => {
                 self.report.damage(e.in_file(self.dir.path().display()));
                 match newest_readable(self.dir)? {
