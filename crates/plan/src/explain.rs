@@ -71,7 +71,7 @@ fn l0_held_up(view: &View) -> Option<Blocked> {
     Some(Blocked {
         kind: Kind::Down,
         prio: Prio::High,
-        reason: l0::reason(view, score::l0_score(view)),
+        reason: l0::reason(view),
         why: Refusal::Rejected(why),
         by: std::iter::once(first).chain(in_the_way.map(|(id, _)| id)).collect(),
     })

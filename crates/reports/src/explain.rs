@@ -5,6 +5,8 @@
 //! The moment is taken out under the core's lock and thought over without it, so asking often
 //! disturbs no one.
 
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::collections::BTreeMap;
@@ -63,6 +65,8 @@ pub struct Explanation {
     /// False for a handle that only reads: the tree is explained as it lies, and `writes` says how
     /// they would fare.
     pub live: bool,
+    /// Whether tables are compacted without being asked for (`auto_compaction`).
+    pub automatic: bool,
 }
 
 /// How writes fare.
@@ -93,6 +97,8 @@ pub enum Writes {
         /// The message.
         why: String,
     },
+    /// Another handle writes, and only it knows.
+    Unknown,
 }
 
 /// A call to the disk that does not come back. Short reads are not among them.
@@ -213,6 +219,18 @@ pub struct Wish {
     pub waits_for: Vec<u64>,
     /// Bytes it would read; 0 if it never became a job.
     pub bytes: u64,
+    /// The numbers of the files that it would take; empty if it never became a job.
+    pub inputs: Vec<u64>,
+}
+
+impl Explanation {
+    /// The same, from a handle that only reads, for who knows that another one writes, with `busy` files in its jobs:
+    /// how its writes fare is unknown, and what would take one of these files is not due.
+    pub fn beside(mut self, busy: &[u64]) -> Explanation {
+        self.writes = Writes::Unknown;
+        self.due.retain(|wish| !wish.inputs.iter().any(|file| busy.contains(file)));
+        self
+    }
 }
 
 impl JobReport {
@@ -311,7 +329,7 @@ impl Moment {
             engine_trouble: engines.iter().filter_map(engine_trouble).collect(),
             hanging: hanging.into_iter().map(told).collect(),
             prepared,
-            bounds: bounds(&outlook),
+            bounds: bounds(&outlook, live),
             levels: levels(&outlook),
             jobs,
             blocked: blocked.iter().map(blocked_wish).collect(),
@@ -321,6 +339,7 @@ impl Moment {
             price: f64::from(outlook.load.price) / 1000.0,
             slots: outlook.slots,
             live,
+            automatic: !outlook.options.disable_auto,
         }
     }
 }
@@ -443,7 +462,8 @@ fn would_be(outlook: &Outlook) -> Writes {
     }
 }
 
-fn bounds(outlook: &Outlook) -> Vec<Bound> {
+/// What writes are slowed and stopped by. Memtables are those of a handle that writes: beside it they can't be seen.
+fn bounds(outlook: &Outlook, live: bool) -> Vec<Bound> {
     let (o, stall) = (&outlook.options, outlook.stall());
     let positive = |n: u64| (n > 0 && !o.disable_auto).then_some(n);
     let limit = o.max_memtables.max(1);
@@ -481,6 +501,7 @@ fn bounds(outlook: &Outlook) -> Vec<Bound> {
             positive(o.hard_debt),
         ),
     ];
+    all.retain(|b| live || b.cause != Cause::MemtableLimit.name());
     if o.policy.has_buckets() {
         let slow = positive(lithify_plan::stall::l0_bytes_slowdown(o));
         let stop = positive(lithify_plan::stall::l0_bytes_stop(o));
@@ -496,6 +517,8 @@ fn bounds(outlook: &Outlook) -> Vec<Bound> {
 }
 
 fn levels(outlook: &Outlook) -> Vec<LevelNeed> {
+    // From the last level nothing goes down, and other targets follow from its size: its own would always be reached.
+    let last = (!outlook.options.policy.is_tiered()).then(|| outlook.options.last_level());
     let of = |(level, need, target): (Level, lithify_plan::Score, Option<u64>)| {
         let l = outlook.version.level(level);
         LevelNeed {
@@ -503,8 +526,8 @@ fn levels(outlook: &Outlook) -> Vec<LevelNeed> {
             depth: outlook.version.max_depth(level),
             files: l.file_count(),
             bytes: l.bytes(),
-            target_bytes: target,
-            need: need.0,
+            target_bytes: target.filter(|_| Some(level) != last),
+            need: if Some(level) == last { 0 } else { need.0 },
         }
     };
     outlook.levels().into_iter().map(of).collect()
@@ -517,6 +540,7 @@ fn blocked_wish(b: &Blocked) -> Wish {
         because: b.why.to_string(),
         waits_for: b.by.iter().map(|id| id.0).collect(),
         bytes: 0,
+        inputs: Vec::new(),
     }
 }
 
@@ -527,5 +551,6 @@ fn due_wish(spec: &JobSpec) -> Wish {
         because: String::new(),
         waits_for: Vec::new(),
         bytes: spec.est.read,
+        inputs: spec.inputs.iter().map(|id| id.0).collect(),
     }
 }

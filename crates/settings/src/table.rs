@@ -134,8 +134,8 @@ settings! {
     auto_compaction: bool, Choice(), First Family live,
         default("on", "compaction runs by itself"),
         rocksdb("disable_auto_compactions" in Family writes not reads not_flag);
-    /// Runs of level 0 that cover one key at which they are compacted; each flush adds a run, which reads look
-    /// into, and with a higher number less is written again.
+    /// Runs of level 0 that cover one key at which they are compacted, or by default, once they have
+    /// `level_base_bytes`, fewer: with a higher number reads look into more runs, and less is written again.
     l0_trigger: u32, Number("1" up), First Family live,
         default("4", "rewrites little and keeps reads short"),
         rocksdb("level0_file_num_compaction_trigger" in Family writes plain reads number);

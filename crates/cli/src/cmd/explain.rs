@@ -22,15 +22,17 @@ Examples:
   watch -n 1 lithify explain fruit          while another process writes
 
 What it says, in this order:
-  whether writes are held back, by what, and what would help;
+  whether writes are held back, or would be, by what, and what would help;
   if a process has the database open: its jobs in flight, how long each has run, and when it will
   end if it goes as fast as those before it; and why the CPU went on in place of another engine;
   each figure that slows or stops writes, with where it stands;
   each level with its need for compaction: from 1.00 on it is due;
   what is due, and what waits for something else.
 
-Figures are of the last commit. A program asks its own database for more with `Db::explain`: the
-progress of each job in percent, and the rate to which writes are slowed.";
+Figures are of the last commit. Beside a process that writes, what is due is what the files ask for:
+that process may have reasons to wait. A program asks its own database for more with `Db::explain`:
+memtables that wait for their flush, the progress of each job in percent, the rate to which writes
+are slowed, and what is held back as it is not worth its bytes.";
 
 /// How often a database that changes while it is being opened is tried again.
 const TRIES: usize = 5;
@@ -57,15 +59,26 @@ impl Explain {
         let policy = session.and_then(|s| Policy::from_name(&s.policy));
         let told = explain(&path, &settings(&path, policy), &self.operator)?;
         let owner = owner(&dir);
-        let session = session.filter(|_| owner.is_some());
+        // The log is written a little later than things happen: a job that began meanwhile is in it now.
+        let session = log.catch_up(&dir)?.filter(|_| owner.is_some());
+        let told = match owner {
+            Some(_) => told.beside(&session.map(busy).unwrap_or_default()),
+            None => told,
+        };
         if self.json {
             return as_json(&told, owner, session);
         }
         if let Some(owner) = owner {
             output::line(&live(owner, session))?;
         }
-        output::line(told.to_string().trim_end())
+        output::line(told.to_string().trim())
     }
+}
+
+/// Files that jobs of the default column family take, which is the one that is explained.
+fn busy(session: &Session) -> Vec<u64> {
+    let jobs = session.jobs.values().filter(|job| job.family.is_empty());
+    jobs.flat_map(|job| job.inputs.iter().copied()).collect()
 }
 
 /// The tree as it lies. A process that has the database open may delete a file between our look at
@@ -138,13 +151,29 @@ pub(crate) fn live(owner: u32, session: Option<&Session>) -> String {
     text + "\n"
 }
 
+/// How writes fare, and the cause: as the files would have it, or as the log of the process says that writes.
+fn fare<'a>(
+    told: &'a Explanation,
+    session: Option<&'a Session>,
+) -> (Option<&'static str>, Option<&'a str>) {
+    match &told.writes {
+        Writes::Slowed { cause, .. } => (Some("slowed"), Some(*cause)),
+        Writes::Stopped { cause } => (Some("stopped"), Some(*cause)),
+        Writes::Paced { .. } => (Some("paced"), None),
+        Writes::Unknown => match session.map(|s| s.stalls.get("")) {
+            None => (None, None),
+            Some(None) => (Some("free"), None),
+            Some(Some(stall)) => {
+                let stopped = stall.kind == "stop";
+                (Some(if stopped { "stopped" } else { "slowed" }), Some(&stall.cause))
+            }
+        },
+        _ => (Some("free"), None),
+    }
+}
+
 fn as_json(told: &Explanation, owner: Option<u32>, session: Option<&Session>) -> Result<()> {
-    let (writes, cause) = match &told.writes {
-        Writes::Slowed { cause, .. } => ("slowed", Some(*cause)),
-        Writes::Stopped { cause } => ("stopped", Some(*cause)),
-        Writes::Paced { .. } => ("paced", None),
-        _ => ("free", None),
-    };
+    let (writes, cause) = fare(told, session);
     let bounds = told.bounds.iter().map(|b| {
         json!({
             "cause": b.cause, "what": b.what, "now": b.now,
@@ -182,6 +211,7 @@ fn as_json(told: &Explanation, owner: Option<u32>, session: Option<&Session>) ->
     output::json(&json!({
         "writes": writes,
         "cause": cause,
+        "auto_compaction": told.automatic,
         "bounds": bounds.collect::<Vec<Value>>(),
         "levels": levels.collect::<Vec<Value>>(),
         "blocked": told.blocked.iter().map(wish).collect::<Vec<Value>>(),

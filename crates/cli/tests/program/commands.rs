@@ -314,6 +314,7 @@ fn a_database_at_rest_is_explained() {
     assert_eq!((&told["writes"], &told["open_in_process"]), (&"free".into(), &Value::Null));
     assert_eq!((&told["live"], &told["due"]), (&Value::Null, &Value::Array(Vec::new())));
     assert_eq!(told["levels"].as_array().unwrap().len(), 1);
+    assert_eq!((&told["levels"][0]["need"], &told["auto_compaction"]), (&0.0.into(), &true.into()));
 
     let nothing = lithify(&["explain", &place.file("nothing")]);
     assert_eq!(nothing.status.code(), Some(1));
@@ -349,6 +350,10 @@ fn a_database_in_use_is_explained() {
     let first =
         format!("Process {} has the database open, with policy bucket-df", std::process::id());
     assert!(text.starts_with(&first), "{text}");
+    // What only the process knows is not told by guess.
+    assert_eq!((&told["writes"], &told["cause"]), (&"free".into(), &Value::Null));
+    assert!(!text.contains("would") && !text.contains("memtables that wait"), "{text}");
+    assert!(!text.contains("once the database is opened"), "{text}");
     db.close().unwrap();
     assert!(
         ok(&["explain", &place.db()]).starts_with("Nothing would hold"),

@@ -68,6 +68,35 @@ fn a_tree_at_rest() {
     assert!(told.to_string().starts_with("Nothing would hold writes back.\n"), "{told}");
 }
 
+/// From outside no memtable is seen, and what was just compacted needs nothing: other targets follow from the size of
+/// the last level. Without automatic compaction that is said, and nothing is due.
+#[test]
+fn a_tree_at_rest_needs_only_what_would_be_done() {
+    let fs = MemFs::new();
+    shallow(&fs, 5);
+    let env = || Env { fs: Arc::new(fs.clone()), rt: Arc::new(OsRt::new(RtOptions::default())) };
+    let look = |auto_compaction: bool| {
+        let settings = lithify::Settings { auto_compaction, ..tiny() };
+        Builder::new(settings).env(env()).open_read_only("db").unwrap().explain()
+    };
+    let told = look(false);
+    let text = told.to_string();
+    assert!(!told.automatic && told.due.is_empty() && !text.contains("  due"), "{text}");
+    assert!(text.contains("\nAutomatic compaction is off"), "{text}");
+    assert!(told.bounds.iter().all(|b| b.cause != "memtable_limit"), "{text}");
+    assert!(look(true).levels[0].need >= 1000);
+
+    let db = Builder::new(tiny()).env(env()).open("db").unwrap();
+    assert!(db.explain().bounds.iter().any(|b| b.cause == "memtable_limit"));
+    db.compact_range(None, None).unwrap();
+    db.close().unwrap();
+    let told = look(true);
+    assert!(told.automatic && told.due.is_empty(), "{told}");
+    let last = told.levels.last().unwrap();
+    assert_eq!((told.levels.len(), last.level, last.need, last.target_bytes), (1, 6, 0, None));
+    assert!(!told.to_string().contains("  due"), "{told}");
+}
+
 /// On a slow disk a compaction is seen at work: its levels, its keys, its progress and its end.
 #[test]
 fn jobs_tell_how_far_they_are() {

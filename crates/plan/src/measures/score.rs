@@ -87,7 +87,7 @@ fn drained(view: &View, level: Level, idle: u64, score: Score) -> Score {
 
 /// What a level needs under the policies that stack: the trigger. Bytes on their way out do
 /// not count, those under a merge inside the level do: they stay. L0 counts runs; over one key,
-/// where there are buckets.
+/// where there are buckets; its bytes too under `adaptive`.
 ///
 /// ```text
 ///   need = (base + extras - leaving) / target
@@ -108,8 +108,28 @@ fn l0_need(view: &View) -> Score {
     if !view.options.policy.has_buckets() {
         return l0_score(view);
     }
+    let (options, trigger) = (view.options, u64::from(view.options.l0_trigger()));
     let depth = view.l0_intervals().iter().map(|i| i.idle_depth).max().unwrap_or(0);
-    Score::ratio(u64::from(depth), u64::from(view.options.l0_trigger()))
+    let by_runs = Score::ratio(u64::from(depth), trigger);
+    if options.policy != PolicyKind::Adaptive || depth == 0 {
+        return by_runs;
+    }
+    // What `steps/gather.rs` looks for; what is one run deep waits for twice the bytes.
+    let bytes = view.idle_compensated(0);
+    let need = match u64::from(depth) >= trigger.min(2) {
+        true => by_runs.max(Score::ratio(bytes, options.level_base_bytes)),
+        false => Score::ratio(bytes, options.level_base_bytes.saturating_mul(2)),
+    };
+    // Writers who rest add no run: those over other keys do not count then (`steps/rest.rs`).
+    let runs = if view.load.written { view.idle_runs(0).count() as u64 } else { 0 };
+    let need = if depth > 1 { need.max(Score::ratio(runs, trigger)) } else { need };
+    if must_drain(view) { need.max(Score::ONE) } else { need }
+}
+
+/// L0 as a whole has too many files or bytes, however they are spread.
+pub(crate) fn must_drain(view: &View) -> bool {
+    is_crowded(view.version, view.options)
+        || view.idle_compensated(0) >= view.options.level_base_bytes.saturating_mul(2)
 }
 
 /// Levels with a need, the most urgent first, each with its need. The rank sets a level's need,

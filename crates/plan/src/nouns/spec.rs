@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use lithify_base::{FileId, JobId, Key, KeyRange, Level, Pos};
+use lithify_lsm::picture::readable;
 use lithify_lsm::{FileRef, Version};
 
 use crate::nouns::options::PlanOptions;
@@ -26,7 +27,7 @@ pub enum Kind {
     IntraDf,
     /// Extra runs and their base are merged into one run.
     IntraLevel,
-    /// L0 runs are merged among themselves because their way down is blocked.
+    /// L0 runs are merged among themselves because their way down is blocked, or not worth its bytes.
     IntraL0,
     /// Several runs of one level become one run of the next (tiering).
     Tier,
@@ -119,8 +120,15 @@ pub enum Reason {
     },
     /// L0 has few runs but many bytes.
     L0Bytes {
-        /// The score of L0.
-        score: Score,
+        /// Its bytes that no job takes.
+        bytes: u64,
+        /// From how many on it goes down.
+        limit: u64,
+    },
+    /// L0 is in so many files that it goes down whatever else it is.
+    L0Files {
+        /// How many.
+        files: usize,
     },
     /// A level is over its target.
     LevelBytes {
@@ -141,6 +149,13 @@ pub enum Reason {
         /// The job that blocks, if it is one job.
         by: Option<JobId>,
     },
+    /// So many runs of L0 cover a key that they are merged in place, as going down is not worth its bytes yet.
+    L0Deep {
+        /// Runs over the key.
+        runs: u32,
+        /// From how many on that is done.
+        limit: u32,
+    },
     /// L0 is so small next to the base level that merging it down would mostly rewrite the base.
     L0Small,
     /// A user asked to settle a range.
@@ -157,12 +172,19 @@ pub enum Reason {
         /// The trigger.
         trigger: u32,
     },
-    /// L0 runs over the keys of one bucket reach the trigger, or their bytes are many.
+    /// L0 runs over the keys of one bucket reach the trigger.
     Bucket {
         /// Idle runs over the worst key.
         runs: u32,
         /// The trigger.
         trigger: u32,
+    },
+    /// L0 runs over the keys of one bucket have their share of the base level's target in bytes.
+    BucketBytes {
+        /// Their bytes.
+        bytes: u64,
+        /// The share.
+        limit: u64,
     },
     /// A level is over target and its way down is locked, so its data is stacked on top of what
     /// will leave the next level.
@@ -370,7 +392,10 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::L0Runs { runs, trigger } => write!(f, "L0 has {runs} runs, trigger {trigger}"),
-            Reason::L0Bytes { score } => write!(f, "L0 is large, score {score}"),
+            Reason::L0Bytes { bytes, limit } => {
+                write!(f, "L0 has {}, trigger {}", readable(*bytes), readable(*limit))
+            }
+            Reason::L0Files { files } => write!(f, "L0 has {files} files"),
             Reason::LevelBytes { level, score } => {
                 write!(f, "L{level} is over target, score {score}")
             }
@@ -381,12 +406,21 @@ impl fmt::Display for Reason {
             Reason::L0Blocked { runs, by: None } => {
                 write!(f, "L0 has {runs} runs and cannot go down")
             }
+            Reason::L0Deep { runs, limit } => write!(
+                f,
+                "L0 has {runs} runs over a key, and going down is not worth its bytes yet: from {limit} runs on they \
+                 are merged in place"
+            ),
             Reason::L0Small => f.write_str("L0 is small next to the base level"),
             Reason::Runs { level, runs, trigger } => {
                 write!(f, "L{level} has {runs} runs over a key, trigger {trigger}")
             }
             Reason::Bucket { runs, trigger } => {
-                write!(f, "a bucket has {runs} L0 runs over a key, trigger {trigger}")
+                write!(f, "a range of keys has {runs} runs in L0, trigger {trigger}")
+            }
+            Reason::BucketBytes { bytes, limit } => {
+                let (bytes, limit) = (readable(*bytes), readable(*limit));
+                write!(f, "a range of keys has {bytes} in L0, trigger {limit}")
             }
             Reason::Stacked { level, need } => {
                 write!(f, "L{level} is over target and its way is locked, need {need}")

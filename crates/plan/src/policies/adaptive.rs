@@ -74,9 +74,8 @@ impl Round<'_> {
     fn run(&self, offers: &mut Offers) -> ControlFlow<()> {
         let view = self.view;
         extras::at_budget(view, offers)?;
-        let full = score::l0_score(view);
-        if full >= Score::ONE {
-            l0::offer_move(view, l0::reason(view, full), Prio::High, offers)?;
+        if score::l0_score(view) >= Score::ONE {
+            l0::offer_move(view, l0::reason(view), Prio::High, offers)?;
         }
         gather::down(view, &self.gathered, self.price, offers)?;
         gather::to_rest(view, &self.gathered, offers)?;

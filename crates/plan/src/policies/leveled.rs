@@ -51,7 +51,7 @@ pub(super) fn by_rank(view: &View, rules: &L0Rules, offers: &mut Offers) -> Cont
             break;
         }
         if level == 0 {
-            l0_waits = l0_to_base(view, need, rules, offers)? == Way::Blocked;
+            l0_waits = l0_to_base(view, rules, offers)? == Way::Blocked;
         } else if !(l0_waits && level == view.targets.base) {
             let told = Told::Refused(REFUSED_PER_LEVEL);
             Descent { level, need, stays: &|_| false, told }.run(view, offers)?;
@@ -68,17 +68,12 @@ enum Way {
 }
 
 /// Offers L0 into the base level: one job at a time, with all L0 files that hang together.
-fn l0_to_base(
-    view: &View,
-    score: Score,
-    rules: &L0Rules,
-    offers: &mut Offers,
-) -> ControlFlow<(), Way> {
+fn l0_to_base(view: &View, rules: &L0Rules, offers: &mut Offers) -> ControlFlow<(), Way> {
     let at_work = view.flights().iter().find(|k| k.inputs.iter().any(|f| f.pos.level == 0));
     if let Some(k) = at_work {
         return blocked(view, Some(k.id), rules, offers);
     }
-    let reason = l0::reason(view, score);
+    let reason = l0::reason(view);
     l0::offer_move(view, reason.clone(), Prio::High, offers)?;
     if let Some(wish) = (rules.instead)(view) {
         offers.offer(wish)?;

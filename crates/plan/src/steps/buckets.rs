@@ -20,7 +20,7 @@ use lithify_base::{KeyRange, Pos};
 use lithify_lsm::FileRef;
 use lithify_lsm::index::Interval;
 
-use crate::measures::{score, stall};
+use crate::measures::score::{self, must_drain};
 use crate::nouns::files::{bytes, hull};
 use crate::nouns::score::Score;
 use crate::nouns::spec::{Candidate, Kind, Prio, Reason};
@@ -89,20 +89,18 @@ fn least_depth(view: &View) -> u32 {
     }
 }
 
-/// L0 as a whole has too many files or bytes, however they are spread.
-pub(crate) fn must_drain(view: &View) -> bool {
-    stall::is_crowded(view.version, view.options)
-        || view.idle_compensated(0) >= view.options.level_base_bytes.saturating_mul(2)
-}
-
 /// Enough runs, or the bucket's share of the base level's target in bytes.
 fn is_due(view: &View, interval: &Interval, idle: &[FileRef]) -> bool {
-    let buckets = view.version.buckets().map_or(1, |m| m.len()) as u64;
     interval.idle_depth >= view.options.l0_trigger()
         || must_drain(view)
         || (view.options.buckets.by_bytes
             && interval.idle_depth >= 2
-            && bytes(idle) >= view.options.level_base_bytes / buckets)
+            && bytes(idle) >= share_bytes(view))
+}
+
+/// A bucket's share of the base level's target.
+fn share_bytes(view: &View) -> u64 {
+    view.options.level_base_bytes / view.version.buckets().map_or(1, |m| m.len()) as u64
 }
 
 /// All idle runs over the interval if that is not too much, else the oldest ones that fit, but at
@@ -123,7 +121,12 @@ fn work_out(view: &View, interval: Interval, idle: Vec<FileRef>) -> Option<Bucke
 }
 
 fn reason(view: &View, job: &BucketJob) -> Reason {
-    Reason::Bucket { runs: job.interval.idle_depth, trigger: view.options.l0_trigger() }
+    let (runs, bytes, limit) = (job.interval.idle_depth, bytes(&job.idle), share_bytes(view));
+    let share = view.options.buckets.by_bytes && runs >= 2 && bytes >= limit;
+    match runs >= view.options.l0_trigger() || must_drain(view) || !share {
+        true => l0::stretch_reason(view, runs),
+        false => Reason::BucketBytes { bytes, limit },
+    }
 }
 
 /// Offers buckets that go down, the most urgent first.
@@ -134,9 +137,8 @@ pub(crate) fn down(
     offers: &mut Offers,
 ) -> ControlFlow<()> {
     let base = Pos::base(view.targets.base);
-    let score = score::l0_score(view);
-    if score >= Score::ONE {
-        l0::offer_move(view, l0::reason(view, score), prio, offers)?;
+    if score::l0_score(view) >= Score::ONE {
+        l0::offer_move(view, l0::reason(view), prio, offers)?;
     }
     for job in jobs {
         let kind = if is_move(view, &job.inputs, base) { Kind::Move } else { Kind::L0Bucket };

@@ -18,11 +18,11 @@
 use std::ops::ControlFlow::{self, Continue};
 use std::rc::Rc;
 
-use lithify_base::{FileId, Level, Pos};
+use lithify_base::{FileId, JobId, Level, Pos};
 use lithify_lsm::FileRef;
 use lithify_lsm::index::Interval;
 
-use crate::measures::score;
+use crate::measures::score::{self, must_drain};
 use crate::nouns::files::bytes;
 use crate::nouns::guard::Guard;
 use crate::nouns::score::Score;
@@ -32,9 +32,8 @@ use crate::nouns::view::View;
 use crate::rule::closure::close;
 use crate::rule::offers::Offers;
 use crate::steps::among_l0::{INTRA_MIN, cheapest};
-use crate::steps::buckets::must_drain;
 use crate::steps::descent::is_move;
-use crate::steps::rest;
+use crate::steps::{l0, rest};
 
 /// Most stretches that are worked out in one round.
 const STRETCHES_MAX: usize = 32;
@@ -196,7 +195,7 @@ pub(crate) fn down(
 fn wish(view: &View, g: &Gathered, down: &Down) -> Candidate {
     let to = Pos::base(down.to);
     let kind = if is_move(view, &down.inputs, to) { Kind::Move } else { Kind::L0Bucket };
-    let reason = Reason::Bucket { runs: g.interval.idle_depth, trigger: view.options.l0_trigger() };
+    let reason = l0::stretch_reason(view, g.interval.idle_depth);
     Candidate::merge(kind, down.inputs.clone(), to, reason).at_prio(Prio::High)
 }
 
@@ -215,20 +214,33 @@ pub(crate) fn at_any_price(
 /// Offers the newest runs of each stretch that is deep, the deepest first, merged in place: as many as make the bytes per
 /// removed run the fewest. All stretches become deep together while a long job goes down, and writers wait for the deepest.
 pub(crate) fn in_place(view: &View, all: &[Rc<Gathered>], offers: &mut Offers) -> ControlFlow<()> {
-    let (runs, depth) = (view.version.level(0).runs(), deep(view));
+    let (all_runs, depth) = (view.version.level(0).runs(), deep(view));
     let mut there: Vec<_> = all.iter().filter(|g| g.interval.depth >= depth).collect();
     there.sort_by_key(|g| std::cmp::Reverse(g.interval.depth));
     for g in there {
-        let newest = g.interval.covering(runs, view.order()).skip_while(|f| !view.is_idle(f));
+        let newest = g.interval.covering(all_runs, view.order()).skip_while(|f| !view.is_idle(f));
         let files: Vec<FileRef> = newest.take_while(|f| view.is_idle(f)).cloned().collect();
         let window = first_few(&files);
         let Some(oldest) = window.last().filter(|_| window.len() >= INTRA_MIN) else { continue };
         let out = oldest.pos;
         let inputs = close(view.version, window, out);
-        let reason = Reason::L0Blocked { runs: g.interval.depth, by: None };
+        let runs = g.interval.depth;
+        let reason = match g.down {
+            Some(_) => Reason::L0Deep { runs, limit: depth },
+            None => Reason::L0Blocked { runs, by: in_the_way(view, g) },
+        };
         offers.attempt(Candidate::merge(Kind::IntraL0, inputs, out, reason).at_prio(Prio::High))?;
     }
     Continue(())
+}
+
+/// The job that holds what a stretch would go down with.
+fn in_the_way(view: &View, g: &Gathered) -> Option<JobId> {
+    let runs = view.version.level(0).runs();
+    let idle = g.interval.covering(runs, view.order()).filter(|f| view.is_idle(f));
+    let idle: Vec<FileRef> = idle.cloned().collect();
+    let inputs = close(view.version, &idle, Pos::base(view.targets.base));
+    inputs.iter().find_map(|f| view.holder(f.id))
 }
 
 /// Offers what is merged in place because level 0 comes to rest so the cheapest.

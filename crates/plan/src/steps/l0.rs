@@ -7,9 +7,8 @@ use std::ops::ControlFlow::{self, Continue};
 use lithify_base::{KeyRange, Pos};
 use lithify_lsm::FileRef;
 
-use crate::measures::score;
+use crate::measures::stall;
 use crate::nouns::files::{bytes, hull};
-use crate::nouns::score::Score;
 use crate::nouns::spec::{Candidate, Kind, Prio, Reason};
 use crate::nouns::view::View;
 use crate::rule::closure::close;
@@ -20,9 +19,36 @@ use crate::steps::descent::{is_move, light_below};
 const PARTS_TRIED: usize = 8;
 
 /// Why L0 should go down.
-pub(crate) fn reason(view: &View, score: Score) -> Reason {
+pub(crate) fn reason(view: &View) -> Reason {
     let (runs, trigger) = (view.idle_runs(0).count() as u32, view.options.l0_trigger());
-    if runs >= trigger { Reason::L0Runs { runs, trigger } } else { Reason::L0Bytes { score } }
+    match runs >= trigger {
+        true => Reason::L0Runs { runs, trigger },
+        false => Reason::L0Bytes {
+            bytes: view.idle_compensated(0),
+            limit: view.options.level_base_bytes,
+        },
+    }
+}
+
+/// Why what lies in L0 over one stretch of keys, `runs` idle runs deep, should go down: its depth, or how much L0 is as a
+/// whole. What is one run deep waits for twice the bytes.
+pub(crate) fn stretch_reason(view: &View, runs: u32) -> Reason {
+    let (options, trigger) = (view.options, view.options.l0_trigger());
+    if runs >= trigger {
+        return Reason::Bucket { runs, trigger };
+    }
+    let limit = options.level_base_bytes.saturating_mul(if runs > 1 { 1 } else { 2 });
+    let (bytes, all) = (view.idle_compensated(0), view.idle_runs(0).count() as u32);
+    let slowdown = stall::l0_bytes_slowdown(options);
+    if bytes >= limit {
+        Reason::L0Bytes { bytes, limit }
+    } else if view.version.bytes(0) >= slowdown {
+        Reason::L0Bytes { bytes: view.version.bytes(0), limit: slowdown }
+    } else if all >= trigger {
+        Reason::L0Runs { runs: all, trigger }
+    } else {
+        Reason::L0Files { files: view.version.level(0).file_count() }
+    }
 }
 
 /// Offers the oldest files that can simply change their level.
@@ -51,7 +77,7 @@ pub(crate) fn wish(view: &View, files: &[FileRef], reason: Reason, prio: Prio) -
 
 /// Files of L0 that hang together, oldest first, and can go to the base level.
 pub(crate) fn parts_down(view: &View, prio: Prio, offers: &mut Offers) -> ControlFlow<()> {
-    let reason = reason(view, score::l0_score(view));
+    let reason = reason(view);
     offer_move(view, reason.clone(), prio, offers)?;
     let mut parts = parts(view).into_iter();
     parts.try_for_each(|part| {

@@ -18,7 +18,13 @@ const KEY_MAX: usize = 24;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.headline())?;
+        if let Some(headline) = self.headline() {
+            writeln!(f, "{headline}")?;
+        }
+        if !self.automatic {
+            let until = "nothing is compacted until a call asks for it";
+            writeln!(f, "Automatic compaction is off (auto_compaction): {until}.")?;
+        }
         for line in self.advice() {
             writeln!(f, "{line}")?;
         }
@@ -40,26 +46,37 @@ impl fmt::Display for Explanation {
         list(f, "Wanted, and in the way of another", &self.blocked, |w| {
             format!("{}: {}; {}", w.kind, w.why, w.because)
         })?;
-        let title = match self.live && self.running >= self.slots_now && self.slots_now < self.slots
-        {
-            true => "Due, and not pressing: one at a time is enough".to_owned(),
-            false if self.live => "Due, and waiting for a slot".to_owned(),
-            false => "Due, once the database is opened for writing".to_owned(),
-        };
-        list(f, &title, &self.due, due)?;
+        list(f, self.due_title(), &self.due, due)?;
         self.price(f)
     }
 }
 
 impl Explanation {
-    fn headline(&self) -> String {
+    fn due_title(&self) -> &'static str {
+        let few = self.running >= self.slots_now && self.slots_now < self.slots;
+        match (&self.writes, self.live) {
+            (Writes::Unknown, _) => {
+                "Due by the files as they are now, unless a job takes them already"
+            }
+            (_, false) => "Due, once the database is opened for writing",
+            (_, true) if few && self.slots_now == 1 => {
+                "Due, and not pressing: one at a time is enough"
+            }
+            (_, true) if few => "Due, and no more at once are of use",
+            (_, true) => "Due, and waiting for a slot",
+        }
+    }
+
+    /// How writes fare, in a sentence; none where that is unknown.
+    fn headline(&self) -> Option<String> {
         let bound = |cause: &str| {
             let bound = self.bounds.iter().find(|b| b.cause == cause);
             bound.map_or_else(|| cause.to_owned(), standing)
         };
         let lasts = self.lasts.map_or(String::new(), |d| format!(" for {}", time(d)));
         let are = if self.live { "are" } else { "would be" };
-        match &self.writes {
+        Some(match &self.writes {
+            Writes::Unknown => return None,
             Writes::Free if self.live => "Nothing holds writes back.".to_owned(),
             Writes::Free => "Nothing would hold writes back.".to_owned(),
             Writes::Paced { bytes_per_second } => format!(
@@ -73,7 +90,7 @@ impl Explanation {
             }
             Writes::Stopped { cause } => format!("Writes {are} stopped{lasts}: {}.", bound(cause)),
             Writes::Refused { why } => format!("Writes fail: {why}"),
-        }
+        })
     }
 
     /// What would help, and what fails at present.
@@ -102,17 +119,32 @@ impl Explanation {
              disk_budget."
         } else if of(Cause::ReadAmp) {
             "Reads would look at too many runs: more compaction threads, or a slower writer."
-        } else if self.running >= self.slots {
-            "Every compaction slot is taken: more compaction threads, a faster disk, or a slower \
-             writer."
-        } else if self.blocked.is_empty() {
-            "Compaction has slots left and nothing to start: the next commit will show."
+        } else if self.live {
+            self.advice_of_slots()
         } else {
-            "Slots are free and jobs in the way: a policy whose jobs overlap (bucket, df-leveled) \
-             would use them."
+            return lines;
         };
         lines.push(advice.to_owned());
         lines
+    }
+
+    /// What would help where compactions are what writers wait for.
+    fn advice_of_slots(&self) -> &'static str {
+        if self.running >= self.slots {
+            "Every compaction slot is taken: more compaction threads, a faster disk, or a slower \
+             writer."
+        } else if self.price > 0.0 && self.running >= self.slots_now {
+            "As many compactions run as are of use: a faster disk, or a slower writer."
+        } else if self.blocked.iter().any(|w| !w.waits_for.is_empty()) {
+            "Slots are free and jobs in the way: a policy whose jobs overlap (bucket, df-leveled) \
+             would use them."
+        } else if !self.due.is_empty() {
+            "Compaction has slots left, and starts what is due below."
+        } else if !self.blocked.is_empty() {
+            "Slots are free, and what is wanted is held back, as told below."
+        } else {
+            "Compaction has slots left and nothing to start: the next commit will show."
+        }
     }
 
     /// Why slots may stay empty on purpose.
@@ -151,7 +183,7 @@ impl Explanation {
         for l in &self.levels {
             let target = l.target_bytes.map_or("-".to_owned(), readable);
             let need = format!("{}.{:02}", l.need / 1000, l.need % 1000 / 10);
-            let due = if l.need >= 1000 { "  due" } else { "" };
+            let due = if l.need >= 1000 && self.automatic { "  due" } else { "" };
             let (name, bytes) = (format!("L{}", l.level), readable(l.bytes));
             writeln!(
                 f,
