@@ -548,5 +548,7 @@ fn a_command_leaves_the_stored_settings_alone() {
 fn flags_of_a_salvage_are_not_among_those_of_engines() {
     let out = lithify(&["salvage", "--help"]);
     let help = String::from_utf8(out.stdout).unwrap();
-    assert!(help.find("--json\n").unwrap() < help.find("Engine:").unwrap(), "{help}");
+    // Without a flag of an engine in this build there is no such heading.
+    let of_engines = help.find("Engine:").unwrap_or(help.len());
+    assert!(help.find("  --json").unwrap() < of_engines, "{help}");
 }
