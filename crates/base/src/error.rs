@@ -58,9 +58,6 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// Words of [`Error::left_unfinished`].
-const UNFINISHED: &str = "is not finished and opens as no database";
-
 /// An error with its kind, place and cause.
 #[derive(Clone)]
 pub struct Error {
@@ -74,6 +71,8 @@ struct Inner {
     file: Option<String>,
     offset: Option<u64>,
     errno: Option<i32>,
+    /// It says how to try again what was begun and is not finished.
+    unfinished: bool,
     source: Option<std::sync::Arc<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -88,6 +87,7 @@ impl Error {
                 file: None,
                 offset: None,
                 errno: None,
+                unfinished: false,
                 source: None,
             }),
         }
@@ -150,13 +150,16 @@ impl Error {
             first = cause.clone();
         }
         let space = if first.kind() == ErrorKind::NoSpace { "free some space, " } else { "" };
-        let advice = format!("; {space}remove {place}, which {UNFINISHED}, and try again");
+        let advice = format!(
+            "; {space}remove {place}, which is not finished and opens as no database, and try again"
+        );
         first.inner.what.push_str(&advice);
+        first.inner.unfinished = true;
         first
     }
     /// Whether it says how to try again what is not finished.
     pub fn is_left_unfinished(&self) -> bool {
-        self.inner.what.contains(UNFINISHED)
+        self.inner.unfinished
     }
     /// The kind.
     pub fn kind(&self) -> ErrorKind {
