@@ -114,8 +114,9 @@ fn l0_need(view: &View) -> Score {
     if options.policy != PolicyKind::Adaptive || depth == 0 {
         return by_runs;
     }
-    // What `steps/gather.rs` looks for; what is one run deep waits for twice the bytes.
-    let bytes = view.idle_compensated(0);
+    // What `steps/gather.rs` looks for; what is one run deep waits for twice the bytes. What may stay at rest is counted as it is.
+    let resting = is_resting(view);
+    let bytes = if resting { view.idle_bytes(0) } else { view.idle_compensated(0) };
     let need = match u64::from(depth) >= trigger.min(2) {
         true => by_runs.max(Score::ratio(bytes, options.level_base_bytes)),
         false => Score::ratio(bytes, options.level_base_bytes.saturating_mul(2)),
@@ -123,7 +124,12 @@ fn l0_need(view: &View) -> Score {
     // Writers who rest add no run: those over other keys do not count then (`steps/rest.rs`).
     let runs = if view.load.written { view.idle_runs(0).count() as u64 } else { 0 };
     let need = if depth > 1 { need.max(Score::ratio(runs, trigger)) } else { need };
-    if must_drain(view) { need.max(Score::ONE) } else { need }
+    if !resting && must_drain(view) { need.max(Score::ONE) } else { need }
+}
+
+/// True while writers rest and level 0 is neither crowded nor in the way of room that must be freed.
+pub(crate) fn is_resting(view: &View) -> bool {
+    !view.load.written && !view.limits.short && !is_crowded(view.version, view.options)
 }
 
 /// L0 as a whole has too many files or bytes, however they are spread.

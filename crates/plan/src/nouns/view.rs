@@ -221,12 +221,15 @@ impl<'a> View<'a> {
         let all = self.version.level(level).compensated_bytes();
         all.saturating_sub(self.held_bytes[usize::from(level)].1)
     }
+    /// Bytes of `level` that no job holds.
+    pub fn idle_bytes(&self, level: Level) -> u64 {
+        self.version.bytes(level).saturating_sub(self.held_bytes[usize::from(level)].0)
+    }
     /// Bytes of `level` over its target that no job holds.
     pub fn spare_bytes(&self, level: Level) -> u64 {
         let drains = self.targets.unnecessary.is_some_and(|u| level <= u);
         let target = if drains { 0 } else { self.targets.bytes(level) };
-        let idle = self.version.bytes(level).saturating_sub(self.held_bytes[usize::from(level)].0);
-        idle.saturating_sub(target)
+        self.idle_bytes(level).saturating_sub(target)
     }
     /// Runs of `level` with a file that no job holds.
     pub fn idle_runs(&self, level: Level) -> impl DoubleEndedIterator<Item = &'a Run> + '_ {

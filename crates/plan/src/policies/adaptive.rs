@@ -33,7 +33,7 @@ use crate::rule::closure::close;
 use crate::rule::offers::{Offers, Policy};
 use crate::steps::descent::{Descent, Told};
 use crate::steps::gather;
-use crate::steps::{extras, l0, rest};
+use crate::steps::{extras, l0};
 
 /// The policy `adaptive`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,7 +79,7 @@ impl Round<'_> {
         }
         gather::down(view, &self.gathered, self.price, offers)?;
         gather::to_rest(view, &self.gathered, offers)?;
-        if !rest::is_resting(view) {
+        if !score::is_resting(view) {
             gather::in_place(view, &self.gathered, offers)?;
             gather::at_any_price(view, &self.gathered, offers)?;
         }

@@ -83,7 +83,7 @@ fn stretch(view: &View, interval: &Interval, seen: &[FileId]) -> Option<(FileId,
     let idle: Vec<FileRef> = covering.iter().filter(|f| view.is_idle(f)).cloned().collect();
     let oldest = idle.last().map(|f| f.id).filter(|id| !seen.contains(id))?;
     let mut looked_at: Vec<FileId> = covering.iter().map(|f| f.id).collect();
-    let found = match rest::is_resting(view) {
+    let found = match score::is_resting(view) {
         true => rest::way(view, interval, covering, &mut looked_at),
         false => {
             let down = best_way(view, &idle, &mut looked_at);

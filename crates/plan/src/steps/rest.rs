@@ -14,7 +14,6 @@ use lithify_base::{FileId, Pos};
 use lithify_lsm::FileRef;
 use lithify_lsm::index::Interval;
 
-use crate::measures::stall;
 use crate::nouns::files::bytes;
 use crate::nouns::stretch::Gathered;
 use crate::nouns::view::View;
@@ -24,11 +23,6 @@ use crate::steps::gather::best_way;
 /// What stays of a stretch has at most this share of what may stay, percent: stretches are not equally full, and
 /// all of them together must not be over it.
 const STAYS: u64 = 95;
-
-/// True while writers rest and level 0 is neither crowded nor in the way of room that must be freed.
-pub(crate) fn is_resting(view: &View) -> bool {
-    !view.load.written && !view.limits.short && !stall::is_crowded(view.version, view.options)
-}
 
 /// Files of one stretch that count as one run.
 struct Group {
