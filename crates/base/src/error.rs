@@ -71,7 +71,7 @@ struct Inner {
     file: Option<String>,
     offset: Option<u64>,
     errno: Option<i32>,
-    /// It says how to try again what was begun and is not finished.
+    /// What was to be made is not finished, and the sentence says what to do.
     unfinished: bool,
     source: Option<std::sync::Arc<dyn std::error::Error + Send + Sync>>,
 }
@@ -154,11 +154,16 @@ impl Error {
             "; {space}remove {place}, which is not finished and opens as no database, and try again"
         );
         first.inner.what.push_str(&advice);
-        first.inner.unfinished = true;
-        first
+        first.unfinished()
     }
-    /// Whether it says how to try again what is not finished.
-    pub fn is_left_unfinished(&self) -> bool {
+    /// Marks an error that says that something is not finished, and what to do about it.
+    #[must_use]
+    pub fn unfinished(mut self) -> Error {
+        self.inner.unfinished = true;
+        self
+    }
+    /// Whether it says that something is not finished, and what to do about it.
+    pub fn is_unfinished(&self) -> bool {
         self.inner.unfinished
     }
     /// The kind.

@@ -114,7 +114,7 @@ fn hint(error: &anyhow::Error) -> Option<&str> {
         return Some(&stuck.way);
     }
     let store = error.chain().find_map(|cause| cause.downcast_ref::<lithify::Error>())?;
-    if store.is_left_unfinished() {
+    if store.is_unfinished() {
         return None; // it says what to do
     }
     let permission = store.errno() == Some(PERMISSION_DENIED);

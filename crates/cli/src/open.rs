@@ -370,8 +370,8 @@ fn told(dir: &Path, opened: lithify::Result<Db>) -> Result<Db> {
 }
 
 fn none_in(dir: &Path, e: Error) -> Error {
-    if e.to_string().contains("not finished") {
-        return e; // what is there instead, and what to do with it
+    if e.is_unfinished() {
+        return e; // it says what is there instead
     }
     Error::new(ErrorKind::NotFound, format!("{} holds no database", shown_path(dir)))
 }

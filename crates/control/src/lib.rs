@@ -38,6 +38,6 @@ pub use buckets::{Cutting, Flow};
 pub use command::{Command, NewEdit};
 pub use event::{Event, MemId, Outside};
 pub use options::Options;
-pub use pacer::{Pacer, SHORTEST_DELAY};
+pub use pacer::Pacer;
 pub use resources::Taken;
 pub use throttle::{Pressure, Room};

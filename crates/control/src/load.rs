@@ -213,11 +213,17 @@ impl Meter {
         held || now.saturating_sub(at) < took.saturating_mul(RESTS).min(RESTS_MOST)
     }
 
-    /// The load, as planners see it.
-    pub(crate) fn load(&self, slots: usize, held: bool, now: u64) -> Load {
+    /// The load, as planners of this tree see it, with what others have at work as for [`share`](Meter::share).
+    pub(crate) fn load(
+        &self,
+        slots: usize,
+        elsewhere: (usize, usize),
+        held: bool,
+        now: u64,
+    ) -> Load {
         let written = self.is_written(held, now);
         let price = if written { self.price(slots) } else { 0 };
-        Load { price, useful: self.useful(slots) as u32, written }
+        Load { price, useful: self.share(slots, elsewhere) as u32, written }
     }
 
     /// What a byte costs while writers write. Where fewer compactions are of use than there are slots, something else is
@@ -265,7 +271,7 @@ mod tests {
         let mut meter = Meter::default();
         works(&mut meter, 2, 16, 0, 5 * SECOND);
         assert_eq!(meter.useful(16), 2);
-        assert_eq!(meter.load(16, false, 5 * SECOND).price, Load::FULL_PRICE);
+        assert_eq!(meter.load(16, (0, 0), false, 5 * SECOND).price, Load::FULL_PRICE);
     }
 
     #[test]
@@ -382,7 +388,7 @@ mod tests {
             }
             let until = 39 * fill + 200 * MS;
             meter.pass(0, until);
-            meter.load(2, true, until).price
+            meter.load(2, (0, 0), true, until).price
         };
         assert!(price_after_rest(500 * MS) > Load::FULL_PRICE / 2);
         let mut rested = Meter::default();
@@ -400,7 +406,7 @@ mod tests {
             let mut meter = Meter { useful, ..Meter::default() };
             meter.frozen(FULL, 0);
             (0..400).for_each(|n| meter.pass(n % 2 * useful, n as u64 * 200 * MS));
-            meter.load(4, true, meter.at).price
+            meter.load(4, (0, 0), true, meter.at).price
         };
         let about = |part: f64| (0.9 * part * 700.0) as u32..=(1.1 * part * 700.0) as u32;
         assert!(about(0.5).contains(&half_busy(2)), "{}", half_busy(2));
@@ -408,16 +414,16 @@ mod tests {
         let mut busy = Meter { useful: 4, ..Meter::default() };
         busy.frozen(FULL, 0);
         (0..400).for_each(|n| busy.pass(4, n * 200 * MS));
-        assert_eq!(busy.load(4, true, busy.at).price, Load::FULL_PRICE);
+        assert_eq!(busy.load(4, (0, 0), true, busy.at).price, Load::FULL_PRICE);
     }
 
     #[test]
     fn bytes_are_free_while_writers_rest() {
         let mut meter = Meter::default();
         works(&mut meter, 2, 4, 0, SECOND);
-        assert!(meter.load(4, false, SECOND).price > 0);
-        assert_eq!(meter.load(4, false, SECOND + RESTS_MOST).price, 0);
-        assert!(meter.load(4, true, SECOND + RESTS_MOST).price > 0, "writers are held up");
+        assert!(meter.load(4, (0, 0), false, SECOND).price > 0);
+        assert_eq!(meter.load(4, (0, 0), false, SECOND + RESTS_MOST).price, 0);
+        assert!(meter.load(4, (0, 0), true, SECOND + RESTS_MOST).price > 0, "writers are held up");
     }
 
     #[test]
@@ -457,6 +463,6 @@ mod tests {
     #[test]
     fn a_database_begins_with_one_compaction_and_without_a_price() {
         assert_eq!(Meter::default().useful(7), FIRST);
-        assert_eq!(Meter::default().load(7, true, SECOND).price, 0);
+        assert_eq!(Meter::default().load(7, (0, 0), true, SECOND).price, 0);
     }
 }

@@ -11,7 +11,7 @@
 //! ```
 
 /// Delays shorter than this are saved up, nanoseconds: a sleep costs more than it spaces.
-pub const SHORTEST_DELAY: u64 = 1_000_000;
+const SHORTEST_DELAY: u64 = 1_000_000;
 
 /// When the next write may pass. Instants are in nanoseconds, as for [`Core::on`](crate::Core::on); rates in bytes per
 /// second.
@@ -40,14 +40,19 @@ impl Pacer {
         self.rate = new;
     }
 
-    /// How long it is until the next write may pass.
-    pub fn owed(&self, now: u64) -> u64 {
+    /// Whether the next write may pass.
+    pub fn is_due(&self, now: u64) -> bool {
+        self.owed(now) < SHORTEST_DELAY
+    }
+
+    /// How long it is until what has passed is waited for.
+    fn owed(&self, now: u64) -> u64 {
         self.next.saturating_sub(now)
     }
 
     /// Lets `bytes` pass at the rate of now, which is `rate`; or says when they may.
     pub fn pass(&mut self, bytes: u64, rate: u64, now: u64) -> Option<u64> {
-        if self.owed(now) >= SHORTEST_DELAY {
+        if !self.is_due(now) {
             return Some(self.next);
         }
         let rate = rate.max(1);

@@ -435,7 +435,7 @@ impl Dir {
              remove {} and make it again",
             shown_path(&self.path)
         );
-        Err(Error::new(ErrorKind::NotFound, what).in_file(self.path.display()))
+        Err(Error::new(ErrorKind::NotFound, what).unfinished().in_file(self.path.display()))
     }
 
     /// Makes CURRENT name `manifest`, durably. The manifest must be complete and synced before.

@@ -52,9 +52,7 @@ impl Settings {
             None => Ok(()),
         }
     }
-}
 
-impl Settings {
     /// Checks the range of one setting, whatever the others are.
     ///
     /// # Errors

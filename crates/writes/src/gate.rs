@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use lithify_base::{Error, ErrorKind, Result};
-use lithify_control::{Pacer, Pressure, SHORTEST_DELAY};
+use lithify_control::{Pacer, Pressure};
 use lithify_env::sync::Mutex;
 use lithify_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lithify_env::{Mono, Rt, Ticket};
@@ -216,7 +216,7 @@ impl Gate {
         }
         let state = self.state.lock();
         let open = state.refused.is_none() && state.closing.is_none();
-        open && state.pressure.cause().is_none() && state.pacer.owed(now().0) < SHORTEST_DELAY
+        open && state.pressure.cause().is_none() && state.pacer.is_due(now().0)
     }
 
     /// True while writes have to wait however few they are.

@@ -20,10 +20,10 @@ Examples:
   lithify salvage fruit --to fruit-salvaged
   lithify salvage fruit --to fruit-salvaged --json | jq -r '.lost[].file'
 
-The damaged directory is only read, and refused while another process has it open for writing. The new one
-opens as no database before all is in it; remove what a salvage leaves that does not finish. Blocks, tables and logs that pass their checks are taken, the
-newest version of each key by its number; all else is listed with its place and its keys. A lost
-stretch may have held newer values and deletions: keys in it may be missing, show an older value,
+The damaged directory is only read, and refused while another process has it open for writing. The new
+one opens as no database before all is in it: remove it if the salvage does not finish, and try again.
+Blocks, tables and logs that pass their checks are taken, the newest version of each key by its
+number; all else is listed with its place and its keys. A lost stretch may have held newer values and deletions: keys in it may be missing, show an older value,
 or be back although they were deleted. All column families are taken out; one of which only a log
 knows, so that nothing says its name, becomes `unnamed-N`. If a copy of the damaged files exists,
 restoring those is better.

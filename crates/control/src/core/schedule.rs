@@ -132,9 +132,9 @@ impl Core {
         match self.options.plan.policy {
             PolicyKind::Adaptive => {
                 let held = self.throttle.holds_writers();
-                let slots = self.options.compaction_slots;
-                let load = self.resources.meter.load(slots, held, now);
-                let load = Load { useful: self.slots() as u32, ..load };
+                let (all, elsewhere) =
+                    (self.options.compaction_slots, self.resources.at_work_elsewhere());
+                let load = self.resources.meter.load(all, elsewhere, held, now);
                 // A caller who waits for all work to end would wait for jobs that are held back, too.
                 match self.resources.awaited {
                     0 => load,
