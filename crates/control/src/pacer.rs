@@ -50,18 +50,17 @@ impl Pacer {
         self.next.saturating_sub(now)
     }
 
-    /// Lets `bytes` pass at the rate of now, which is `rate`; or says when they may.
-    pub fn pass(&mut self, bytes: u64, rate: u64, now: u64) -> Option<u64> {
+    /// When the next write may pass at the rate of now, which is `rate`; `None` if it may at once.
+    pub fn ask(&mut self, rate: u64, now: u64) -> Option<u64> {
         if !self.is_due(now) {
             return Some(self.next);
         }
-        let rate = rate.max(1);
-        self.next = self.next.max(now).saturating_add(cost(bytes, rate));
-        (self.owed_at, self.rate) = (rate, rate);
+        self.next = self.next.max(now);
+        (self.owed_at, self.rate) = (rate.max(1), rate.max(1));
         None
     }
 
-    /// Counts `bytes` that passed along with a write that was let pass.
+    /// Counts `bytes` that passed at the rate of now; none are counted without a rate.
     pub fn charge(&mut self, bytes: u64) {
         if self.rate > 0 {
             self.next = self.next.saturating_add(cost(bytes, self.rate));
@@ -88,7 +87,8 @@ mod tests {
     fn what_passed_is_waited_for_at_its_rate_or_a_higher_one() {
         let mut pacer = Pacer::default();
         pacer.press(Some(4 * MIB), 0);
-        assert_eq!(pacer.pass(4 * MIB, 4 * MIB, 0), None);
+        assert_eq!(pacer.ask(4 * MIB, 0), None);
+        pacer.charge(4 * MIB);
         assert_eq!(pacer.owed(0), SECOND);
         pacer.press(Some(2 * MIB), SECOND / 5);
         assert_eq!(pacer.owed(SECOND / 5), SECOND * 4 / 5);
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(pacer.owed(SECOND / 5), SECOND * 4 / 5, "they passed at that rate");
         pacer.press(Some(8 * MIB), SECOND / 5);
         assert_eq!(pacer.owed(SECOND / 5), SECOND * 2 / 5);
-        assert_eq!(pacer.pass(1, MIB, SECOND / 5), Some(SECOND * 3 / 5));
+        assert_eq!(pacer.ask(MIB, SECOND / 5), Some(SECOND * 3 / 5));
         pacer.press(None, SECOND / 5);
         assert_eq!(pacer.owed(SECOND / 5), 0, "without a rate nothing is waited for");
     }
@@ -108,7 +108,8 @@ mod tests {
         for (turn, now) in (0..end).step_by(50_000_000).enumerate() {
             let rate = if turn % 2 == 0 { 3 * MIB } else { 5 * MIB };
             pacer.press(Some(rate), now);
-            while pacer.pass(4 * MIB, rate, now).is_none() {
+            while pacer.ask(rate, now).is_none() {
+                pacer.charge(4 * MIB);
                 passed += 4 * MIB;
             }
         }
@@ -116,16 +117,18 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_along_is_waited_for_too() {
+    fn what_passes_without_being_asked_for_is_waited_for_too() {
         let mut pacer = Pacer::default();
         pacer.charge(MIB);
         assert_eq!(pacer.owed(0), 0, "there is no rate");
         pacer.press(Some(MIB), 0);
-        assert_eq!(pacer.pass(MIB / 1024, MIB, 0), None);
+        assert_eq!(pacer.ask(MIB, 0), None);
+        pacer.charge(MIB / 1024);
         pacer.charge(2 * MIB);
         assert_eq!(pacer.owed(0), 2 * SECOND + SECOND / 1024);
         let mut slowest = Pacer::default();
-        assert_eq!(slowest.pass(u64::MAX, 0, 0), None);
+        assert_eq!(slowest.ask(0, 0), None);
+        slowest.charge(u64::MAX);
         slowest.charge(u64::MAX);
         assert_eq!(slowest.owed(0), u64::MAX);
     }

@@ -151,16 +151,21 @@ impl Gate {
         self.pressure.stop.is_some()
     }
 
-    /// Lets `bytes` pass if they may, with `passed` before them in the active memtable.
-    pub(crate) fn pass(&mut self, bytes: f64, passed: u64, now: u64) -> Verdict {
+    /// Whether a write may pass, with `passed` bytes before it in the active memtable.
+    pub(crate) fn ask(&mut self, passed: u64, now: u64) -> Verdict {
         if let Some(cause) = self.pressure.stop {
             return Verdict::Wait(cause, None);
         }
         let Some((rate, cause)) = self.pressure.rate(passed, now) else { return Verdict::Pass };
-        match self.pacer.pass(bytes as u64, rate, now) {
+        match self.pacer.ask(rate, now) {
             None => Verdict::Pass,
             Some(pass) => Verdict::Wait(cause, Some(pass)),
         }
+    }
+
+    /// Counts `bytes` that pass.
+    pub(crate) fn charge(&mut self, bytes: f64) {
+        self.pacer.charge(bytes as u64);
     }
 }
 
@@ -186,8 +191,11 @@ mod tests {
         gate.pressure.delay = Some((1_000_000, Cause::L0Files));
         let (mut now, mut passed) = (0, 0.0);
         while now < 1_000_000_000 {
-            match gate.pass(500.0, 0, now) {
-                Verdict::Pass => passed += 500.0,
+            match gate.ask(0, now) {
+                Verdict::Pass => {
+                    gate.charge(500.0);
+                    passed += 500.0;
+                }
                 Verdict::Wait(_, until) => now = until.unwrap(),
             }
         }

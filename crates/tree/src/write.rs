@@ -84,12 +84,35 @@ impl Log {
         }
         true
     }
-    /// Counts `batch` at the gates of its families, each its share.
-    fn charge(&self, batch: &BatchBuilder) {
-        self.all_gates(batch, |gate, bytes| {
-            gate.charge(bytes);
-            true
-        });
+    /// Tells the gates what a group is to write, each its share. For `own` none waits if it did not wait itself.
+    fn charge(&self, own: Own<'_>, no_wait: bool, peers: &[Arc<Waiter<Log>>]) {
+        let charge = |gate: &Gate, bytes| match no_wait {
+            true => gate.count(bytes),
+            false => gate.charge(bytes),
+        };
+        if self.is_alone() {
+            let gate = &self.families[0].family.gate;
+            charge(gate, own.byte_len() as u64);
+            gate.charge(peers.iter().map(|peer| peer.batch.byte_len() as u64).sum());
+            return;
+        }
+        let each = |batch, charge: &dyn Fn(&Gate, u64)| {
+            self.all_gates(batch, |gate, bytes| {
+                charge(gate, bytes);
+                true
+            });
+        };
+        match own.batch() {
+            Some(batch) => each(batch, &charge),
+            None => charge(&self.family_of_single(own).gate, own.byte_len() as u64),
+        }
+        peers.iter().for_each(|peer| each(&peer.batch, &Gate::charge));
+    }
+    /// The family of a write that names none by name.
+    fn family_of_single(&self, own: Own<'_>) -> &Arc<OpenFamily> {
+        // A batch without names is the default family's, through whatever handle it is written.
+        let at = own.cf().and_then(|cf| self.at(cf)).unwrap_or(0);
+        &self.families[at].family
     }
     /// The first family that `own` names and that is not there.
     fn stranger(&self, own: Own<'_>) -> Option<CfId> {
@@ -289,21 +312,21 @@ impl Shell {
         no_wait: bool,
         (check, failed): (impl FnOnce() -> Result<()>, impl FnOnce()),
     ) -> Result<()> {
-        let mut bytes = own.byte_len() as u64;
         loop {
-            self.pass_gates(&mut held, own, bytes, no_wait)?;
+            self.pass_gates(&mut held, own, no_wait)?;
             self.check_replaced(held.log(), no_wait)?;
+            // The verdict on this very freeze may be to stop.
             if !self.make_room(held.log())?
                 && (own.byte_len() == 0 || !self.wait_for_memory(&mut held, no_wait)?)
             {
                 break;
             }
-            // The verdict on this very freeze may be to stop.
-            bytes = 0;
         }
         // The turn was not given away since, and is not before the batch is written.
         check()?;
         self.take_along(&mut held);
+        let Held { log, peers, .. } = &held;
+        log.as_ref().expect("held").charge(own, no_wait, peers);
         let result = self.commit(&mut held, own, durability);
         if result.is_err() {
             failed();
@@ -321,18 +344,12 @@ impl Shell {
     /// down too, with other families about: a stall holds up those who write to the stalled family, and no others. Without other
     /// families the next writer would have to wait for the same rate, so a short sleep keeps the turn; a long one would hold up
     /// a sync, a flush and writes that are not to wait.
-    fn pass_gates(
-        &self,
-        held: &mut Held<'_>,
-        own: Own<'_>,
-        bytes: u64,
-        no_wait: bool,
-    ) -> Result<()> {
+    fn pass_gates(&self, held: &mut Held<'_>, own: Own<'_>, no_wait: bool) -> Result<()> {
         loop {
             if let Some(cf) = held.log().stranger(own) {
                 return Err(self.shared.stranger(cf));
             }
-            let Some((family, wait)) = self.stalled_family(held.log(), own, bytes, no_wait)? else {
+            let Some((family, wait)) = self.stalled_family(held.log(), own, no_wait)? else {
                 return Ok(());
             };
             if no_wait {
@@ -354,42 +371,31 @@ impl Shell {
         &self,
         log: &Log,
         own: Own<'_>,
-        bytes: u64,
         no_wait: bool,
     ) -> Result<Option<(Arc<OpenFamily>, Wait)>> {
-        let named = own.batch().filter(|batch| batch.names_families());
-        let Some(batch) = named else {
-            // A batch without names is the default family's, through whatever handle it is written.
-            let at = own.cf().and_then(|cf| log.at(cf)).unwrap_or(0);
-            let gate = &log.families[at].family.gate;
-            let wait = gate.ask(bytes, no_wait, || self.shared.resources.env.rt.now())?;
-            return Ok(wait.map(|wait| (log.families[at].family.clone(), wait)));
+        let ask = |family: &Arc<OpenFamily>| {
+            let wait = family.gate.ask(no_wait, || self.shared.resources.env.rt.now())?;
+            Ok(wait.map(|wait| (family.clone(), wait)))
         };
-        if !log.all_gates(batch, |gate, _| gate.is_free()) {
-            let cfs: BTreeSet<CfId> = batch.view().iter().map(|op| op.cf).collect();
-            for at in cfs.into_iter().filter_map(|cf| log.at(cf)) {
-                let shell = &log.families[at].family;
-                let now = || self.shared.resources.env.rt.now();
-                if let Some(wait) = shell.gate.ask(0, no_wait, now)? {
-                    return Ok(Some((shell.clone(), wait)));
-                }
-            }
+        let named = own.batch().filter(|batch| batch.names_families());
+        let Some(batch) = named else { return ask(log.family_of_single(own)) };
+        if log.all_gates(batch, |gate, _| gate.is_free()) {
+            return Ok(None);
         }
-        // Once all let it pass each is charged its share; one that has to wait for another is charged nothing before.
-        if bytes > 0 {
-            log.charge(batch);
+        let cfs: BTreeSet<CfId> = batch.view().iter().map(|op| op.cf).collect();
+        for at in cfs.into_iter().filter_map(|cf| log.at(cf)) {
+            if let Some(stalled) = ask(&log.families[at].family)? {
+                return Ok(Some(stalled));
+            }
         }
         Ok(None)
     }
 
-    /// Takes over what others want written, and charges it to the gates of its families. With several families, a write
+    /// Takes over what others want written. With several families, a write
     /// that one of their gates would make wait takes its own turn.
     fn take_along(&self, held: &mut Held<'_>) {
         if held.log().is_alone() {
             held.peers = self.shared.writes.turn.gather(|batch| !batch.names_families());
-            if !held.peers.is_empty() {
-                self.family.gate.charge(held.peers.iter().map(|p| p.batch.byte_len() as u64).sum());
-            }
             return;
         }
         let log = held.log.as_ref().expect("held");
@@ -397,9 +403,6 @@ impl Shell {
         let (now, rt) = (OnceCell::new(), &self.shared.resources.env.rt);
         let flows = |gate: &Gate, _| gate.flows(|| *now.get_or_init(|| rt.now()));
         held.peers = self.shared.writes.turn.gather(|batch| log.all_gates(batch, flows));
-        for peer in &held.peers {
-            log.charge(&peer.batch);
-        }
     }
 
     /// One commit group: log, memtable, publish.

@@ -1,4 +1,5 @@
-//! Admission of writes: the core's verdict, applied by the holder of the write turn. Free flow
+//! Admission of writes: the core's verdict, applied by the holder of the write turn. It asks before a write is made, and
+//! tells the bytes once it is to be made, so a write that fails its check costs nothing. Free flow
 //! costs one atomic load and a count of bytes; a slow-down spaces writes out at a rate; a stop waits. Every
 //! stall has a cause, a begin and an end in the event log, and its waiting time is counted by cause.
 
@@ -21,8 +22,12 @@ pub struct Gate {
     /// False while there is anything to look at in `state`.
     free: AtomicBool,
     state: Mutex<State>,
-    /// Bytes that passed since they were last taken. Only the holder of the turn adds.
-    passed: AtomicU64,
+    /// Bytes of all writes. Only the holder of the turn changes this and the next two.
+    written: AtomicU64,
+    /// What `written` was when [`take_passed`](Gate::take_passed) was last called.
+    taken: AtomicU64,
+    /// Bytes of all writes that later ones wait for at a rate.
+    owed: AtomicU64,
     /// Nanoseconds writers waited, by cause.
     waited: [AtomicU64; Cause::ALL.len()],
     /// The column family, where notes are to name one.
@@ -63,6 +68,8 @@ struct State {
     since: Mono,
     /// When the next write may pass.
     pacer: Pacer,
+    /// What the pacer knows of `owed`.
+    charged: u64,
 }
 
 impl Gate {
@@ -72,7 +79,9 @@ impl Gate {
             family,
             free: AtomicBool::new(true),
             state: Mutex::new(State::default()),
-            passed: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            owed: AtomicU64::new(0),
             waited: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
@@ -114,6 +123,7 @@ impl Gate {
             }
         }
         let rate = pressure.rate(self.passed(), now.0).map(|(rate, _)| rate);
+        self.tell_pacer(&mut state);
         state.pacer.press(rate, now.0);
         state.pressure = pressure;
         self.changed(&mut state);
@@ -214,7 +224,8 @@ impl Gate {
         if self.is_free() {
             return true;
         }
-        let state = self.state.lock();
+        let mut state = self.state.lock();
+        self.tell_pacer(&mut state);
         let open = state.refused.is_none() && state.closing.is_none();
         open && state.pressure.cause().is_none() && state.pacer.is_due(now().0)
     }
@@ -230,35 +241,48 @@ impl Gate {
         if self.is_free() { None } else { self.state.lock().pressure.stop }
     }
 
-    /// Bytes of writes that passed since they were last taken.
+    /// Bytes of writes since they were last taken.
     pub fn passed(&self) -> u64 {
-        self.passed.load(Ordering::Relaxed)
+        // Another thread than the holder may see them of different moments.
+        let taken = self.taken.load(Ordering::Relaxed);
+        self.written.load(Ordering::Relaxed).saturating_sub(taken)
     }
 
-    /// The same, and none have passed since then.
+    /// The same, and none have passed since then. For the holder of the turn.
     pub fn take_passed(&self) -> u64 {
-        self.passed.swap(0, Ordering::Relaxed)
+        let passed = self.passed();
+        self.taken.store(self.written.load(Ordering::Relaxed), Ordering::Relaxed);
+        passed
     }
 
+    /// Counts `bytes` of a write that is made; those after it wait for them at the rate of now. For the holder of the turn.
     #[inline]
-    fn count(&self, bytes: u64) {
-        self.passed.store(self.passed.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+    pub fn charge(&self, bytes: u64) {
+        add(&self.owed, bytes);
+        add(&self.written, bytes);
     }
 
-    /// Lets `bytes` pass, or says what to wait for. What time it is is asked only where a rate is on. A writer
+    /// The same for a write that waited for no rate: none waits for its bytes.
+    #[inline]
+    pub fn count(&self, bytes: u64) {
+        add(&self.written, bytes);
+    }
+
+    /// Tells the pacer of the bytes that were charged since it was last told.
+    fn tell_pacer(&self, state: &mut State) {
+        let owed = self.owed.load(Ordering::Relaxed);
+        state.pacer.charge(owed - state.charged);
+        state.charged = owed;
+    }
+
+    /// Says what a write has to wait for, if anything. What time it is is asked only where a rate is on. A writer
     /// with `no_wait`, which fails where it is told to wait, is told so for stalls alone, and not for a rate that makes room last.
     ///
     /// # Errors
     /// What writes are refused with, or why it is no use to wait.
     #[inline]
-    pub fn ask(
-        &self,
-        bytes: u64,
-        no_wait: bool,
-        now: impl FnOnce() -> Mono,
-    ) -> Result<Option<Wait>> {
+    pub fn ask(&self, no_wait: bool, now: impl FnOnce() -> Mono) -> Result<Option<Wait>> {
         if self.is_free() {
-            self.count(bytes);
             return Ok(None);
         }
         let mut state = self.state.lock();
@@ -278,19 +302,15 @@ impl Gate {
             };
         }
         if no_wait && state.pressure.cause().is_none() {
-            self.count(bytes);
             return Ok(None);
         }
         let now = now();
         let Some((rate, cause)) = state.pressure.rate(self.passed(), now.0) else {
-            self.count(bytes);
             return Ok(None);
         };
-        let Some(pass) = state.pacer.pass(bytes, rate, now.0) else {
-            self.count(bytes);
-            return Ok(None);
-        };
-        Ok(Some(Wait { cause, changed: state.changed.clone(), until: Some(Mono(pass)) }))
+        self.tell_pacer(&mut state);
+        let until = state.pacer.ask(rate, now.0);
+        Ok(until.map(|at| Wait { cause, changed: state.changed.clone(), until: Some(Mono(at)) }))
     }
 
     /// Sleeps until the verdict changes or the rate allows.
@@ -300,16 +320,6 @@ impl Gate {
         let waited = rt.now().since(began).as_nanos() as u64;
         self.waited[wait.cause as usize].fetch_add(waited, Ordering::Relaxed);
         metrics.stall.record(waited);
-    }
-
-    /// Counts `bytes` that passed along with a write that was admitted.
-    #[inline]
-    pub fn charge(&self, bytes: u64) {
-        self.count(bytes);
-        if self.free.load(Ordering::Acquire) {
-            return;
-        }
-        self.state.lock().pacer.charge(bytes);
     }
 
     /// What is on now.
@@ -335,6 +345,12 @@ impl Gate {
             })
             .collect()
     }
+}
+
+/// Adds to a sum that no other thread changes.
+#[inline]
+fn add(sum: &AtomicU64, bytes: u64) {
+    sum.store(sum.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
 }
 
 /// The error of a write that would have to wait and was asked not to.

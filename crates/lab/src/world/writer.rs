@@ -25,15 +25,11 @@ impl World<'_> {
             return self.queue_at(until, Happening::ClientWakes(self.wait));
         }
         if self.mem_is_full() {
-            // It passed the gate before; the verdict on this very freeze may be to stop.
+            // The verdict on this very freeze may be to stop.
             self.freeze();
-            match self.gate.pass(0.0, self.mem_written(), self.now) {
-                Verdict::Pass => {}
-                wait => return self.client_waits(wait),
-            }
         }
-        match self.gate.pass(writes as f64 * self.setup.bytes.user, self.mem_written(), self.now) {
-            Verdict::Pass => {}
+        match self.gate.ask(self.mem_written(), self.now) {
+            Verdict::Pass => self.gate.charge(writes as f64 * self.setup.bytes.user),
             wait => return self.client_waits(wait),
         }
         self.client = ClientState::Computing;

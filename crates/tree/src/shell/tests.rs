@@ -17,6 +17,7 @@ use crate::open::{Opened, open as open_database};
 use crate::options::{CompactOptions, WriteOptions};
 use crate::settings::Settings;
 use crate::write::Held;
+use lithify_journal::wal::BatchBuilder;
 use lithify_opening::OpenOptions;
 use lithify_plan::Cause;
 use lithify_views::value::Value;
@@ -94,6 +95,27 @@ fn a_long_wait_for_a_rate_holds_up_no_sync() {
         gate.press(Pressure::default(), rt.now(), &shared.events);
         writer.join().unwrap().unwrap();
     });
+}
+
+/// A write counts once it is made, and for the memtable it is made in.
+#[test]
+fn a_write_counts_once_it_is_made() {
+    let mut settings = Settings::default();
+    (settings.auto_compaction, settings.memtable_bytes) = (false, 1 << 20);
+    let with = OpenOptions { env: Some(world()), ..OpenOptions::new(settings) };
+    let db = open_database(with, "db".as_ref()).unwrap();
+    let (gate, options) = (&db.shell.family.gate, WriteOptions::default());
+    let mut batch = BatchBuilder::new();
+    batch.put(DEFAULT_CF, b"a", &[0; 700 << 10]);
+    let conflict = || Err(Error::new(ErrorKind::Busy, "another was first"));
+    db.shell.write_if(&batch, &options, conflict, || ()).unwrap_err();
+    assert_eq!(gate.passed(), 0, "nothing was written");
+    let write = || {
+        db.shell.write_if(&batch, &options, || Ok(()), || ()).unwrap();
+        gate.passed() as usize / batch.byte_len()
+    };
+    assert_eq!((write(), write()), (1, 2));
+    assert_eq!((write(), write()), (1, 2), "the memtable was full, and the next one has the batch");
 }
 
 /// Two trees are handed out in order, but by threads that may be held up: the second is shown

@@ -29,7 +29,7 @@ impl Shell {
         let kept = own.copied()?;
         let section = BatchBuilder::section(own, name)?;
         let mut held = Held::new(self, self.take_turn()?);
-        self.pass_gates(&mut held, Own::Batch(own), 0, options.no_wait)?;
+        self.pass_gates(&mut held, Own::Batch(own), options.no_wait)?;
         let log = held.log();
         self.check_replaced(log, options.no_wait)?;
         prepared.check_free(name)?;

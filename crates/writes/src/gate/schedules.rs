@@ -24,7 +24,7 @@ impl Scene {
         self.gate.press(pressure, self.rt.now(), &self.events);
     }
     fn pass(&self) -> Result<()> {
-        while let Some(wait) = self.gate.ask(100, false, || self.rt.now())? {
+        while let Some(wait) = self.gate.ask(false, || self.rt.now())? {
             self.gate.sit_out(&wait, &self.rt, &self.metrics);
         }
         Ok(())

@@ -16,9 +16,18 @@ fn press(gate: &Gate, pace: Option<u64>, now: Mono) {
     gate.press(Pressure { pace, ..Pressure::default() }, now, &Events::new(false));
 }
 
+/// Makes a write of `bytes` at `now`, if it may pass.
+fn write(gate: &Gate, bytes: u64, now: Mono) -> bool {
+    let passes = gate.ask(false, || now).unwrap().is_none();
+    if passes {
+        gate.charge(bytes);
+    }
+    passes
+}
+
 /// How long a write waits at `now`.
 fn wait(gate: &Gate, now: Mono) -> Duration {
-    let until = gate.ask(0, false, || now).unwrap().and_then(|wait| wait.until);
+    let until = gate.ask(false, || now).unwrap().and_then(|wait| wait.until);
     until.map_or(Duration::ZERO, |until| until.since(now))
 }
 
@@ -26,7 +35,7 @@ fn wait(gate: &Gate, now: Mono) -> Duration {
 fn what_has_passed_is_waited_for_at_the_rate_of_now() {
     let (gate, start) = (Gate::new(None), Mono(5));
     press(&gate, Some(MIB), start);
-    assert!(gate.ask(MIB, false, || start).unwrap().is_none());
+    assert!(write(&gate, MIB, start));
     assert_eq!(wait(&gate, start), 1000 * MS);
     press(&gate, Some(100 * MIB), start + 500 * MS);
     assert_eq!(wait(&gate, start + 500 * MS), 5 * MS, "half of it is still to be waited for");
@@ -50,13 +59,18 @@ fn a_pace_is_no_stall() {
 fn what_passes_is_counted_in_free_flow_and_at_a_rate() {
     let (gate, now) = (Gate::new(None), Mono(5));
     gate.charge(10);
-    assert!(gate.ask(1, false, || unreachable!("free flow needs no clock")).unwrap().is_none());
+    assert!(gate.ask(false, || unreachable!("free flow needs no clock")).unwrap().is_none());
     press(&gate, Some(MIB), now);
-    assert!(gate.ask(MIB, false, || now).unwrap().is_none());
-    assert!(gate.ask(MIB, false, || now).unwrap().is_some(), "it has to wait, and has not passed");
-    gate.charge(100);
-    assert_eq!(gate.take_passed(), 111 + MIB);
-    assert_eq!(gate.take_passed(), 0);
+    assert!(write(&gate, MIB, now), "what passed in free flow is not waited for");
+    assert!(!write(&gate, MIB, now));
+    gate.count(1);
+    assert_eq!(wait(&gate, now), 1000 * MS, "of what waits for no rate none is owed");
+    gate.charge(MIB);
+    assert_eq!(wait(&gate, now), 2000 * MS);
+    assert_eq!(gate.take_passed(), 11 + 2 * MIB);
+    assert_eq!((gate.passed(), gate.take_passed()), (0, 0));
+    gate.charge(7);
+    assert_eq!(gate.passed(), 7);
 }
 
 #[test]
@@ -70,8 +84,11 @@ fn what_is_left_of_memtables_lasts_however_long_a_flush_takes() {
     let (mut now, mut longest, mut after) = (start, Duration::ZERO, Vec::new());
     for tenth in 1..=3 * FLUSH / 10 {
         while now < start + tenth as u32 * 10 * MS {
-            match gate.ask(1024, false, || now).unwrap() {
-                None => now = now + Duration::from_micros(1),
+            match gate.ask(false, || now).unwrap() {
+                None => {
+                    gate.charge(1024);
+                    now = now + Duration::from_micros(1);
+                }
                 Some(wait) => {
                     assert_eq!(wait.cause, Cause::MemtableLimit);
                     let until = wait.until.expect("no stop");
@@ -96,11 +113,10 @@ fn who_does_not_wait_is_held_back_by_stalls_alone() {
     let memory = Some(Room { bytes: MIB, began: 5, until: 5 + 1_000_000_000, least: 1 });
     gate.press(Pressure { memory, ..Pressure::default() }, now, &Events::new(false));
     assert!(gate.flows(|| now), "nothing has passed yet");
-    assert!(gate.ask(MIB / 2, false, || now).unwrap().is_none());
-    assert!(!gate.flows(|| now) && gate.ask(1, false, || now).unwrap().is_some());
-    assert!(gate.ask(1, true, || now).unwrap().is_none());
-    assert_eq!(gate.passed(), MIB / 2 + 1, "it takes room all the same");
+    assert!(write(&gate, MIB / 2, now));
+    assert!(!gate.flows(|| now) && !write(&gate, 1, now));
+    assert!(gate.ask(true, || now).unwrap().is_none());
     let delay = Some((MIB, Cause::L0Files));
     gate.press(Pressure { delay, memory, ..Pressure::default() }, now, &Events::new(false));
-    assert!(gate.ask(1, true, || now).unwrap().is_some() && !gate.flows(|| now));
+    assert!(gate.ask(true, || now).unwrap().is_some() && !gate.flows(|| now));
 }
