@@ -55,7 +55,8 @@ pub struct Core {
 
 impl Core {
     /// The core over a tree, `version`. `next_epoch` is above every epoch in use.
-    pub fn new(options: Options, version: Version, next_epoch: u32) -> Core {
+    pub fn new(mut options: Options, version: Version, next_epoch: u32) -> Core {
+        options.plan.l0_found_bytes = version.bytes(0);
         Core {
             policies: lithify_plan::policies(options.plan.policy).into(),
             throttle: Throttle::new(options.delayed_write_rate),
@@ -332,6 +333,7 @@ impl Core {
         // What was learnt of the load holds under other settings, too: a tree that was shaped for another target would
         // have to be written anew.
         plan.buckets.useful = old.buckets.useful;
+        plan.l0_found_bytes = self.version.bytes(0);
         match self.resources.base_bytes == Some(plan.level_base_bytes) {
             true => plan.level_base_bytes = old.level_base_bytes,
             false => self.resources.base_bytes = None,
@@ -363,6 +365,8 @@ impl Core {
     }
 
     fn judge_writes(&mut self, out: &mut Vec<Command>) {
+        let found = &mut self.options.plan.l0_found_bytes;
+        *found = (*found).min(self.version.bytes(0));
         let mem = self.memory.state();
         let flights = self.jobs.in_flight();
         let stall = stall_while(&self.version, flights, &mem, &self.options.plan);

@@ -233,7 +233,12 @@ fn room(cause: Cause, stall: &Stall, o: &PlanOptions) -> (u64, u64) {
     };
     match cause {
         Cause::L0Files => between(stall.l0_depth.into(), o.l0_slowdown.into(), o.l0_stop.into()),
-        Cause::PendingBytes if o.hard_debt > 0 => between(stall.debt, o.soft_debt, o.hard_debt),
+        // Where no debt stops writes they are slowed down as if four times as much did, which are RocksDB's defaults: a share
+        // that stays the same would make each pace a part of the one before.
+        Cause::PendingBytes if o.hard_debt == 0 => {
+            between(stall.debt, o.soft_debt, o.soft_debt.saturating_mul(4))
+        }
+        Cause::PendingBytes => between(stall.debt, o.soft_debt, o.hard_debt),
         _ => (1, 2),
     }
 }
@@ -399,10 +404,14 @@ mod tests {
         );
         assert_eq!(rate(50, PolicyKind::Adaptive), Some((50 * MIB, Cause::L0Files)));
         assert_eq!(rate(900, PolicyKind::Adaptive), Some((900 * MIB, Cause::L0Files)));
-        let debt = Stall { cause: Some(Cause::PendingBytes), debt: 3 << 30, ..slow };
+        let debt_of = Stall { cause: Some(Cause::PendingBytes), debt: 3 << 30, ..slow };
         let o = PlanOptions { soft_debt: 2 << 30, hard_debt: 4 << 30, ..o };
         let o = PlanOptions { policy: PolicyKind::Adaptive, ..o };
-        let told = t.judge(&debt, &o, Some(900 * MIB), 0, None).delay;
+        let told = t.judge(&debt_of, &o, Some(900 * MIB), 0, None).delay;
         assert_eq!(told, Some((240 * MIB, Cause::PendingBytes)), "of debt it says nothing");
+        let o = PlanOptions { hard_debt: 0, ..o };
+        let told = |debt: u64| t.judge(&Stall { debt, ..debt_of }, &o, None, 0, None).delay;
+        let rates = [2, 5, 8, 9].map(|gib| told(gib << 30).map(|(rate, _)| rate / MIB));
+        assert_eq!(rates, [320, 240, 1, 1].map(Some), "no debt stops writes");
     }
 }

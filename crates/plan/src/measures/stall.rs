@@ -32,7 +32,7 @@ pub enum Cause {
     /// Too many L0 runs cover one key.
     L0Files,
     /// L0 holds more bytes than its stop trigger times two memtables, six under `adaptive`; or three quarters of them, from where
-    /// on writers are paced.
+    /// on writers are paced. Where the settings came later, as many as it held then are the three quarters, if they are more.
     L0Bytes,
     /// Compaction is too far behind.
     PendingBytes,
@@ -197,7 +197,9 @@ pub fn l0_bytes_stop(options: &PlanOptions) -> u64 {
     // As many memtables as depth would allow, and as much again for runs merged in place.
     // What `adaptive` merges in place it keeps longer, until that is worth going down.
     let times = if options.policy == PolicyKind::Adaptive { 6 } else { 2 };
-    (times * u64::from(options.l0_stop)).saturating_mul(options.memtable_bytes.max(1))
+    let stop = (times * u64::from(options.l0_stop)).saturating_mul(options.memtable_bytes.max(1));
+    // Under other settings, as with smaller memtables, L0 may have more than that already.
+    stop.max((options.l0_found_bytes / 3).saturating_mul(4))
 }
 
 /// Bytes of L0 from which on writers are paced, so that they do not run into that stop: three quarters of it.

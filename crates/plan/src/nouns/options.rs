@@ -221,6 +221,8 @@ pub struct PlanOptions {
     pub l0_slowdown: u32,
     /// L0 depth at which writes stop.
     pub l0_stop: u32,
+    /// Bytes that L0 held when these settings came, or the fewest since then: what is there already stops no writes.
+    pub l0_found_bytes: u64,
     /// Target size of the base level, in bytes.
     pub level_base_bytes: u64,
     /// Target size of a level divided by that of the level above, at least 2.
@@ -302,6 +304,7 @@ impl Default for PlanOptions {
             l0_trigger: 4,
             l0_slowdown: 20,
             l0_stop: 36,
+            l0_found_bytes: 0,
             level_base_bytes: 256 << 20,
             multiplier: 10,
             file_bytes: 64 << 20,

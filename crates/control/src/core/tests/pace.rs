@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Room;
+use lithify_plan::Verdict;
 
 const MS: u64 = 1_000_000;
 const MIB: u64 = 1 << 20;
@@ -172,6 +173,34 @@ fn the_more_bytes_level_0_has_the_slower_writers_go() {
     // Memtables were filled at 100 MiB/s.
     assert_eq!((rates[0], rates[27], rates[53]), (99, 49, 1), "{rates:?}");
     assert_eq!(w.core.outlook(w.now).stall().cause, Some(Cause::L0Bytes), "and then they stop");
+}
+
+/// Settings that would have stopped writers long before: those that level 0 has already do not count.
+#[test]
+fn smaller_memtables_stop_no_writes_for_what_level_0_has_already() {
+    let mut w = World::new(0);
+    let plan = &mut w.core.options.plan;
+    (plan.policy, plan.memtable_bytes, plan.l0_stop) = (PolicyKind::Adaptive, MIB, 36);
+    let flush = |w: &mut World, mem| {
+        w.now += 10 * MS;
+        let key = format!("{mem:04}");
+        w.flush(mem, &key, &key);
+    };
+    (0..100).for_each(|mem| flush(&mut w, mem));
+    let mut options = w.core.options.clone();
+    // For so small ones the stop is at 54 MiB, and there are 100.
+    options.plan.memtable_bytes = MIB / 4;
+    w.on(Event::Options(Box::new(options)));
+    assert_eq!(w.told().and_then(|told| told.stop), None);
+    let mut rates = Vec::new();
+    let mut mem = 100;
+    while w.core.outlook(w.now).stall().verdict < Verdict::Stop {
+        flush(&mut w, mem);
+        mem += 1;
+        rates.extend(w.told().and_then(|told| told.pace).map(|(rate, _)| rate / MIB));
+    }
+    assert_eq!(mem, 134, "it may grow by a third");
+    assert!(rates.is_sorted_by(|one, next| one >= next) && rates[0] > 90, "{rates:?}");
 }
 
 /// The room with three memtables of 1 MiB, each full after `written` bytes of writes: one is empty, one
