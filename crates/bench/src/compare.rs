@@ -181,6 +181,7 @@ pub struct Spread {
 ///
 /// `policies` are those that `own` takes, for `--presets`; none if it does not say.
 pub fn compare(policies: &[&str], own: EngineCommand, args: CompareArgs) -> Result<bool> {
+    let wanted = Wanted::by(&args).map_err(Usage::of)?;
     let engines = match args.presets.is_empty() {
         true => {
             peers_can(&args).map_err(Usage::of)?;
@@ -189,7 +190,7 @@ pub fn compare(policies: &[&str], own: EngineCommand, args: CompareArgs) -> Resu
         false => presets_of(policies, &own, &args.presets).map_err(Usage::of)?,
     };
     args.bench.output.check_places()?;
-    let comparison = side_by_side(&engines, &args)?;
+    let comparison = side_by_side(&engines, &args, &wanted)?;
     if args.bench.output.json_on_stdout() {
         show::print(&comparison, &mut std::io::stderr().lock())?;
     } else {
@@ -242,25 +243,45 @@ fn presets_of(
     Ok(of.into_iter().map(with).collect())
 }
 
+/// What each engine does in a round.
+struct Wanted {
+    settings: BenchSettings,
+    /// Further runs, which join the report of the first.
+    further: Vec<(Also, BenchSettings)>,
+}
+
+impl Wanted {
+    fn by(args: &CompareArgs) -> Result<Wanted> {
+        if args.rounds == 0 {
+            bail!("--rounds 0: give at least one round");
+        }
+        let settings = args.bench.settings.clone().resolve()?;
+        if settings.use_existing_db {
+            bail!("--use-existing-db: a comparison begins with empty stores");
+        }
+        let further = args.also.iter().map(|text| {
+            let also = Also::parse(text)?;
+            let settings = also.settings(&settings)?;
+            Ok((also, settings))
+        });
+        Ok(Wanted { further: further.collect::<Result<_>>()?, settings })
+    }
+}
+
 /// Runs `engines` alternately, each in a directory of its own that is removed afterwards.
-fn side_by_side(engines: &[EngineCommand], args: &CompareArgs) -> Result<Comparison> {
-    if args.rounds == 0 {
-        bail!("--rounds 0: give at least one round");
-    }
-    let settings = args.bench.settings.clone().resolve()?;
-    if settings.use_existing_db {
-        bail!("--use-existing-db: a comparison begins with empty stores");
-    }
-    let also = args.also.iter().map(|text| Also::parse(text)).collect::<Result<Vec<_>>>()?;
-    let further: Vec<(&Also, BenchSettings)> =
-        also.iter().map(|one| Ok((one, one.settings(&settings)?))).collect::<Result<_>>()?;
+fn side_by_side(
+    engines: &[EngineCommand],
+    args: &CompareArgs,
+    wanted: &Wanted,
+) -> Result<Comparison> {
+    let Wanted { settings, further } = wanted;
     let quiet = args.bench.output.quiet;
     let mut runs = Vec::new();
     for round in 1..=args.rounds {
         for engine in engines {
             announce(quiet, &format!("round {round} of {}: {}", args.rounds, engine.name))?;
-            let mut report = one_run(engine, &settings, args, round)?;
-            for (also, settings) in &further {
+            let mut report = one_run(engine, settings, args, round)?;
+            for (also, settings) in further {
                 also.join(&mut report, one_run(engine, settings, args, round)?);
             }
             announce(quiet, &summary(&report))?;

@@ -29,6 +29,7 @@ use crate::place::{check_can_write, remove_own};
 use crate::report::RunReport;
 use crate::settings::{BenchArgs, BenchSettings, CompactionPri, OWN_POLICY};
 use crate::stdout::StandardOutput;
+use crate::usage::Usage;
 use crate::workload::Workload;
 
 /// Flags of `matrix`.
@@ -203,7 +204,7 @@ pub(crate) struct Matrix {
 ///
 /// `policies` are those that `own` takes; none if it does not say.
 pub(crate) fn matrix(policies: &[&str], own: EngineCommand, args: MatrixArgs) -> Result<bool> {
-    let cases = cases(policies, &args)?;
+    let cases = cases(policies, &args).map_err(Usage::of)?;
     let mut engines = vec![own];
     if !args.no_peer {
         for peer in &args.peers {

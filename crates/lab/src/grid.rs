@@ -70,7 +70,7 @@ pub(crate) struct GridArgs {
     jobs: Option<usize>,
     /// Lives of each contestant in each cell, or through each change, whose puts cost up to 4% more or less
     /// and which are as much longer or shorter: the median counts
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9), help_heading = "Grid")]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=63), help_heading = "Grid")]
     tries: u32,
     /// Take every so many-th cell only
     #[arg(long, default_value_t = 1, help_heading = "Grid")]

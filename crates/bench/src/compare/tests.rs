@@ -205,7 +205,8 @@ fn engines_take_turns_with_the_same_flags() {
         scripted("b", dir.path(), &canned("b", 2.0, 0.0, 0.0)),
     ];
     preset_runs_get_their_policy(&engines[0], dir.path(), &args);
-    let comparison = side_by_side(&engines, &args).expect("both engines report");
+    let comparison =
+        side_by_side(&engines, &args, &Wanted::by(&args).unwrap()).expect("both engines report");
     assert_eq!(figure(&comparison, "kops/s").ratios, [Some(1.0), Some(2.0)]);
     let log = std::fs::read_to_string(dir.path().join("log")).expect("the engines ran");
     let names: Vec<_> = log.lines().filter_map(|l| l.split(' ').next()).collect();
@@ -232,7 +233,9 @@ fn preset_runs_get_their_policy(engine: &EngineCommand, dir: &Path, args: &Compa
         ..engine.clone()
     };
     let args = CompareArgs { rounds: 1, presets: vec!["x".into()], ..args.clone() };
-    let comparison = side_by_side(&[preset("x"), preset("y:sub3")], &args).expect("both report");
+    let comparison =
+        side_by_side(&[preset("x"), preset("y:sub3")], &args, &Wanted::by(&args).unwrap())
+            .expect("both report");
     let names: Vec<_> = comparison.engines.iter().map(|e| e.name.as_str()).collect();
     assert_eq!(names, ["x", "y:sub3"]);
     let log = std::fs::read_to_string(dir.join("log")).expect("the engine ran");

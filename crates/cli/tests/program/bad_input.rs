@@ -106,6 +106,12 @@ fn bench_settings_that_make_no_sense() {
     fails(2, &compare(&["--presets", "hybrid,magic"]), &["magic", "bucket-df"]);
     fails(2, &compare(&["--throttle-latency", "9"]), &["--throttle-latency", "--presets"]);
     fails(2, &compare(&["--timeline", "jobs.svg"]), &["--timeline", "--presets"]);
+    fails(2, &compare(&["--rounds", "0"]), &["--rounds 0"]);
+    fails(2, &compare(&["--use-existing-db"]), &["--use-existing-db"]);
+    fails(2, &compare(&["--also", "fillrandom:speed=3"]), &["--also", "speed"]);
+    let matrix = |more: &[&'static str]| [&["bench", "matrix", "--no-peer"], more].concat();
+    fails(2, &matrix(&["--workloads", "fillrandom"]), &["--loads", "--shapes"]);
+    fails(2, &matrix(&["--rounds", "0"]), &["round"]);
     let tiered = with(&["--policy", "tiered", "--compaction-pri", "round-robin"]);
     fails(2, &tiered, &["compaction_pri = round-robin", "policy = tiered"]);
     fails(2, &with(&["--subcompactions", "0"]), &["--subcompactions", "at least 1"]);
