@@ -14,6 +14,11 @@
 //! While compactions have no time to spare, level 0 is gathered in lots (Silver and Meal, 1973): it goes down once a byte
 //! more would cost more than one has cost so far. What a byte has cost is what lies below, which all bytes of the lot share,
 //! and having been merged in place; what one more costs is to be merged in place, once the depth is used up.
+//!
+//! By that alone level 0 would go on growing where writers are as fast as the machine sustains: a byte more is the cheaper the
+//! more there are, and what is merged in place is merged again and again, which the cost of one more does not show. So lots end
+//! once level 0 has half of what lies below. Then the most worth goes, one after the other and with merges in place between, so that
+//! all ranges go at different times, and none makes the others deep.
 
 use std::ops::ControlFlow::{self, Continue};
 use std::rc::Rc;
@@ -39,6 +44,8 @@ use crate::steps::{l0, rest};
 const STRETCHES_MAX: usize = 32;
 /// Level 0 must shrink from this part of the depth at which writers are slowed down, percent.
 const DEEP: u64 = 80;
+/// Level 0 is gathered in lots until it has this part of the bytes of the levels it goes to, percent.
+const GATHERED_MOST: u64 = 50;
 /// Levels below the base level to which L0 may go at once. A second one gains nothing in the lab.
 const LEVELS_SKIPPED: Level = 1;
 /// No job over so many memtables skips a level where many compactions are of use: what gathers over it finds its way
@@ -119,6 +126,19 @@ fn lot(view: &View, idle: &[FileRef], down: &Down) -> Option<Guard> {
     (next < so_far).then_some(Guard::Lot { so_far, next })
 }
 
+/// True if level 0 has so much that the next stretch goes down, whether or not a byte more would cost less. Not while it is as
+/// deep as slows writers, so that the job does not make it deep enough to stop them; nor while half of the compactions that are of use
+/// take from it: the others merge in place meanwhile.
+fn has_enough(view: &View) -> bool {
+    let base = view.targets.base;
+    let deepest = (base + LEVELS_SKIPPED).min(view.options.last_level());
+    let below: u64 = (base..=deepest).map(|level| view.version.bytes(level)).sum();
+    let going = view.flights().iter().filter(|f| f.from() == 0 && f.out.level > 0).count();
+    view.version.bytes(0) / GATHERED_MOST >= below / 100
+        && view.version.max_depth(0) < view.options.l0_slowdown
+        && going < (view.load.useful as usize / 2).max(1)
+}
+
 /// True if what goes to the level below `base` costs less than what goes to `base` and from there on, as far as that is
 /// over its target.
 fn is_cheaper_deeper(view: &View, base: Level, inputs: &[FileRef]) -> bool {
@@ -176,10 +196,11 @@ pub(crate) fn down(
     price: Score,
     offers: &mut Offers,
 ) -> ControlFlow<()> {
+    let in_lots = price > Score::default() && !has_enough(view);
     for g in all {
         let Some(down) = &g.down else { continue };
         let wish = wish(view, g, down);
-        if let Some(lot) = g.lot.as_ref().filter(|_| price > Score::default()) {
+        if let Some(lot) = g.lot.as_ref().filter(|_| in_lots) {
             offers.hold_back(wish, lot.clone());
             continue;
         }
