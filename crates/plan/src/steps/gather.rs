@@ -18,7 +18,15 @@
 //! By that alone level 0 would go on growing where writers are as fast as the machine sustains: a byte more is the cheaper the
 //! more there are, and what is merged in place is merged again and again, which the cost of one more does not show. So lots end
 //! once level 0 has half of what lies below. Then the most worth goes, one after the other and with merges in place between, so that
-//! all ranges go at different times, and none makes the others deep.
+//! all ranges go at different times, and none makes the others deep. How deep level 0 may be for that grows with what it has, or it would never
+//! be shallow enough where writers are faster than the machine sustains:
+//!
+//! ```text
+//!   L0 has of what lies below   one goes down while L0 is less deep than
+//!                       0.5     the depth that slows writers (20 runs)
+//!                       1       1.25 times that               (25)
+//!                       2       1.75                          (35)
+//! ```
 
 use std::ops::ControlFlow::{self, Continue};
 use std::rc::Rc;
@@ -45,7 +53,7 @@ const STRETCHES_MAX: usize = 32;
 /// Level 0 must shrink from this part of the depth at which writers are slowed down, percent.
 const DEEP: u64 = 80;
 /// Level 0 is gathered in lots until it has this part of the bytes of the levels it goes to, percent.
-const GATHERED_MOST: u64 = 50;
+const GATHERED_MOST: u128 = 50;
 /// Levels below the base level to which L0 may go at once. A second one gains nothing in the lab.
 const LEVELS_SKIPPED: Level = 1;
 /// No job over so many memtables skips a level where many compactions are of use: what gathers over it finds its way
@@ -126,17 +134,18 @@ fn lot(view: &View, idle: &[FileRef], down: &Down) -> Option<Guard> {
     (next < so_far).then_some(Guard::Lot { so_far, next })
 }
 
-/// True if level 0 has so much that the next stretch goes down, whether or not a byte more would cost less. Not while it is as
-/// deep as slows writers, so that the job does not make it deep enough to stop them; nor while half of the compactions that are of use
-/// take from it: the others merge in place meanwhile.
+/// True if level 0 has so much that the next stretch goes down, whether or not a byte more would cost less. Not while it is so
+/// deep that the job might make it deep enough to stop writers; nor while half of the compactions that are of use take from it, as
+/// the others are to merge in place meanwhile.
 fn has_enough(view: &View) -> bool {
     let base = view.targets.base;
     let deepest = (base + LEVELS_SKIPPED).min(view.options.last_level());
     let below: u64 = (base..=deepest).map(|level| view.version.bytes(level)).sum();
+    let has = u128::from(view.version.bytes(0)) * 100 / u128::from(below).max(1);
+    let Some(over) = has.checked_sub(GATHERED_MOST) else { return false };
     let going = view.flights().iter().filter(|f| f.from() == 0 && f.out.level > 0).count();
-    view.version.bytes(0) / GATHERED_MOST >= below / 100
-        && view.version.max_depth(0) < view.options.l0_slowdown
-        && going < (view.load.useful as usize / 2).max(1)
+    let depth = u128::from(view.options.l0_slowdown) * (200 + over) / 200;
+    u128::from(view.version.max_depth(0)) < depth && going < (view.load.useful as usize / 2).max(1)
 }
 
 /// True if what goes to the level below `base` costs less than what goes to `base` and from there on, as far as that is
