@@ -21,7 +21,7 @@ const TIMEOUT: u32 = 20;
 /// Seconds for each target unless told otherwise.
 const SECONDS: u32 = 20;
 /// Seconds for each before a merge: two minutes for all of them, two at once.
-const CHECK_SECONDS: u32 = 12;
+const CHECK_SECONDS: u32 = 8;
 /// Targets at once.
 const JOBS: usize = 2;
 /// Coverage for libFuzzer (a counter per edge, and the operands of comparisons), and AddressSanitizer
