@@ -20,7 +20,7 @@ const INPUT_MAX: u32 = 4096;
 const TIMEOUT: u32 = 20;
 /// Seconds for each target unless told otherwise.
 const SECONDS: u32 = 20;
-/// Seconds for each before a merge: two minutes for all of them, two at once.
+/// Seconds for each before a merge: a minute and a half for all of them, two at once.
 const CHECK_SECONDS: u32 = 8;
 /// Targets at once.
 const JOBS: usize = 2;

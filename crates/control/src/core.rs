@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use lithify_base::{CfId, Error, ErrorKind, FileId, JobId, Key, Level};
 use lithify_lsm::{Edit, Version};
-use lithify_plan::stall::stall_while;
+use lithify_plan::stall::{l0_bytes_slowdown, stall_while};
 use lithify_plan::{Cause, JobSpec, PlanOptions, Policy, PolicyKind, Stall};
 
 use crate::buckets::{Buckets, Flow};
@@ -333,7 +333,8 @@ impl Core {
         // What was learnt of the load holds under other settings, too: a tree that was shaped for another target would
         // have to be written anew.
         plan.buckets.useful = old.buckets.useful;
-        plan.l0_found_bytes = self.version.bytes(0);
+        // No more than before: however often settings come, writers do not get further than once.
+        plan.l0_found_bytes = self.version.bytes(0).min(l0_bytes_slowdown(old));
         match self.resources.base_bytes == Some(plan.level_base_bytes) {
             true => plan.level_base_bytes = old.level_base_bytes,
             false => self.resources.base_bytes = None,

@@ -17,7 +17,7 @@
 //!
 //! By that alone level 0 would go on growing where writers are as fast as the machine sustains: a byte more is the cheaper the
 //! more there are, and what is merged in place is merged again and again, which the cost of one more does not show. So lots end
-//! once level 0 has half of what lies below. Then the most worth goes, one after the other and with merges in place between, so that
+//! once level 0 has half of what lies below. Then the stretch of keys that is most worth goes down, one after the other and with merges in place between, so that
 //! all ranges go at different times, and none makes the others deep. How deep level 0 may be for that grows with what it has, or it would never
 //! be shallow enough where writers are faster than the machine sustains:
 //!
@@ -144,6 +144,7 @@ fn has_enough(view: &View) -> bool {
     let has = u128::from(view.version.bytes(0)) * 100 / u128::from(below).max(1);
     let Some(over) = has.checked_sub(GATHERED_MOST) else { return false };
     let going = view.flights().iter().filter(|f| f.from() == 0 && f.out.level > 0).count();
+    // Half as much deeper as it has more.
     let depth = u128::from(view.options.l0_slowdown) * (200 + over) / 200;
     u128::from(view.version.max_depth(0)) < depth && going < (view.load.useful as usize / 2).max(1)
 }
@@ -205,7 +206,8 @@ pub(crate) fn down(
     price: Score,
     offers: &mut Offers,
 ) -> ControlFlow<()> {
-    let in_lots = price > Score::default() && !has_enough(view);
+    let has_lots = price > Score::default() && all.iter().any(|g| g.lot.is_some());
+    let in_lots = has_lots && !has_enough(view);
     for g in all {
         let Some(down) = &g.down else { continue };
         let wish = wish(view, g, down);

@@ -175,7 +175,7 @@ fn the_more_bytes_level_0_has_the_slower_writers_go() {
     assert_eq!(w.core.outlook(w.now).stall().cause, Some(Cause::L0Bytes), "and then they stop");
 }
 
-/// Settings that would have stopped writers long before: those that level 0 has already do not count.
+/// Under settings that would have stopped writers long before, bytes that level 0 has already do not count.
 #[test]
 fn smaller_memtables_stop_no_writes_for_what_level_0_has_already() {
     let mut w = World::new(0);
@@ -200,6 +200,10 @@ fn smaller_memtables_stop_no_writes_for_what_level_0_has_already() {
         rates.extend(w.told().and_then(|told| told.pace).map(|(rate, _)| rate / MIB));
     }
     assert_eq!(mem, 134, "it may grow by a third");
+    let options = w.core.options.clone();
+    w.on(Event::Options(Box::new(options)));
+    let verdict = w.core.outlook(w.now).stall().verdict;
+    assert_eq!(verdict, Verdict::Stop, "the same settings once more give no more room");
     assert!(rates.is_sorted_by(|one, next| one >= next) && rates[0] > 90, "{rates:?}");
 }
 
