@@ -148,7 +148,7 @@ RocksDB's leveled style is **`hybrid`**, not `leveled`. A directory may be opene
 | `wal_dir` | logs are in the database's directory. An import refuses a directory whose logs are elsewhere | - |
 | `db_paths`, `cf_paths` | have no name, as no file of a directory may say where its tables are | `Settings::table_dirs`, also in `ColumnFamilyOptions::settings`; `--table-dir` |
 | `unordered_write` | writes become visible in the order of the log | `concurrent_memtable_writes` |
-| `max_compaction_bytes` | a compaction takes 25 `file_bytes` at most, but for one file with all that it overlaps | `file_bytes` |
+| `max_compaction_bytes` | a compaction of a level below 0 takes 25 `file_bytes` at most, or one file with all that it overlaps; one out of level 0 takes all runs that are due over its keys | `file_bytes` |
 | `WAL_ttl_seconds`, `WAL_size_limit_MB` | a log goes once all it held is in tables | `Db::updates_since` reads the logs that are there |
 | `num_levels`, `target_file_size_multiplier` | 7 and 1 | `level_multiplier`, `file_bytes` |
 | `compression_per_level` | two codecs: levels 0 to 2, and 3 and deeper | `compression_upper`, `compression_lower` |
