@@ -45,7 +45,7 @@ impl Taken {
 
 /// This core among those that share the disk.
 #[derive(Clone, Copy, Debug, Default)]
-struct Share {
+pub(crate) struct Share {
     /// Bytes of the tables that it committed.
     made: u64,
     /// What it counts for in the sum of all.
@@ -67,7 +67,7 @@ pub(crate) struct Resources {
     pub(crate) disk: u64,
     /// A compaction is in the tree since: what it made obsolete may be gone, or not.
     pub(crate) stale: bool,
-    share: Share,
+    pub(crate) share: Share,
     /// What the tree of this install is like; worked out when the disk has little room.
     pub(crate) layers: Cell<Option<(u64, Layers)>>,
     /// Files that came out whole when they were to be cut in parts.

@@ -197,6 +197,11 @@ impl Core {
         self.resources.know_all(*all);
     }
 
+    /// Takes the place of `other` among the cores that share the disk: what that one took is what this one took until it tells.
+    pub fn take_place_of(&mut self, other: &Core) {
+        self.resources.share = other.resources.share;
+    }
+
     /// After an event: brings this core's part of `all` up to date.
     pub fn tell_taken(&mut self, all: &mut Taken) {
         let promised = self.promised();

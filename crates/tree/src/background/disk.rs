@@ -33,6 +33,12 @@ impl SharedDisk {
         self.tight.store(tight, Ordering::Relaxed);
     }
 
+    /// What all took together.
+    #[cfg(test)]
+    pub(crate) fn taken(&self) -> Taken {
+        *self.taken.lock()
+    }
+
     /// Has a core think, and remembers what it took.
     pub(crate) fn over<R>(&self, core: &mut Core, think: impl FnOnce(&mut Core) -> R) -> R {
         let all = self.taken.lock();

@@ -65,7 +65,12 @@ impl Shell {
         let options = core_options(&self.family.settings.load());
         let mut core = Core::new(options, nothing, translate::FIRST_EPOCH);
         core.halt(self.family.dropped_error());
-        *self.core() = core;
+        let mut now = self.core();
+        // Its jobs no longer take from the disk and the machine that all families share.
+        core.take_place_of(&now);
+        self.shared.background.disk.over(&mut core, |_| ());
+        *now = core;
+        drop(now);
         let mut afterlife = self.family.views.afterlife.lock();
         afterlife.begun = true;
         self.let_go_of_dropped(&mut afterlife, false);

@@ -18,8 +18,8 @@ use crate::options::{CompactOptions, WriteOptions};
 use crate::settings::Settings;
 use crate::write::Held;
 use lithify_journal::wal::BatchBuilder;
-use lithify_opening::OpenOptions;
-use lithify_plan::Cause;
+use lithify_opening::{ColumnFamilyOptions, OpenOptions};
+use lithify_plan::{Cause, ManualRequest};
 use lithify_views::value::Value;
 
 impl Opened {
@@ -280,5 +280,36 @@ fn files_of_jobs_that_were_given_up_are_deleted() {
         assert!(std::time::Instant::now() < late, "the file stays");
         std::thread::sleep(Duration::from_millis(5));
     }
+    db.close().unwrap();
+}
+
+/// A family is dropped while a compaction of it is at work.
+#[test]
+fn a_dropped_family_gives_back_what_it_took_of_the_disk() {
+    let db = open();
+    let a = db.shell.create_family("a", &ColumnFamilyOptions::default()).unwrap();
+    a.put(b"k", b"1", &WriteOptions::default()).unwrap();
+    a.flush().unwrap();
+    let taken = || db.shell.shared.background.disk.taken();
+    // The test itself is the worker.
+    let request =
+        ManualRequest { rewrite_before: Some(FileId(1 << 40)), ..ManualRequest::new(None) };
+    let mut started = None;
+    a.tell(|core, now| {
+        let commands = core.on(Event::Manual { id: 1 << 50, request }, now);
+        started = commands.iter().find_map(|c| match c {
+            Command::StartCompaction { job, .. } => Some(*job),
+            _ => None,
+        });
+        Vec::new()
+    });
+    let job = started.expect("a compaction began");
+    assert_eq!(taken().running, 1);
+    db.shell.drop_family("a").unwrap();
+    let wait = || std::thread::sleep(Duration::from_millis(10));
+    let mut looks = std::iter::repeat_with(|| taken().running).take(1000).inspect(|_| wait());
+    assert!(looks.any(|running| running == 0));
+    a.drive(Event::Failed { job, error: Error::new(ErrorKind::ShuttingDown, "stopped") });
+    assert_eq!((taken().promised, taken().running, taken().busy), (0, 0, 0));
     db.close().unwrap();
 }

@@ -224,3 +224,28 @@ fn what_never_fits_is_told_beside_others_at_work() {
     beside(&mut w, &mut all, anew());
     assert_eq!(answer(&mut w), Some(Some(ErrorKind::NoSpace)));
 }
+
+/// A column family is dropped while a compaction of it is at work: what that took others may take again.
+#[test]
+fn the_core_of_a_dropped_family_gives_back_what_it_took() {
+    let mut all = Taken::default();
+    let (mut one, mut two) = (with_room(3 * MIB / 2), with_room(3 * MIB / 2));
+    for w in [&mut one, &mut two] {
+        beside(w, &mut all, Event::Tick);
+    }
+    beside(&mut one, &mut all, anew());
+    let (job, _) = one.compaction().expect("there is room for one");
+    beside(&mut one, &mut all, Event::Closing);
+    let mut halted = Core::new(one.core.options.clone(), Version::empty(bytewise()), 1);
+    halted.halt(Error::new(ErrorKind::NotFound, "dropped"));
+    halted.take_place_of(&one.core);
+    halted.tell_taken(&mut all);
+    one.core = halted;
+    assert_eq!(all, Taken::default());
+    let error = Error::new(ErrorKind::ShuttingDown, "closing");
+    beside(&mut one, &mut all, Event::Failed { job, error });
+    assert_eq!(all, Taken::default());
+    beside(&mut two, &mut all, anew());
+    beside(&mut two, &mut all, Event::DiskFree { bytes: 3 * MIB / 2, disk: u64::MAX - 1 });
+    assert!(two.compaction().is_some());
+}
