@@ -262,10 +262,14 @@ impl Gate {
         add(&self.written, bytes);
     }
 
-    /// The same for a write that waited for no rate: none waits for its bytes.
+    /// The same for a write that would rather fail than wait. None waits for its bytes unless a stall is on, which slows such
+    /// writes, too.
     #[inline]
     pub fn count(&self, bytes: u64) {
-        add(&self.written, bytes);
+        match self.is_free() || self.state.lock().pressure.cause().is_none() {
+            true => add(&self.written, bytes),
+            false => self.charge(bytes),
+        }
     }
 
     /// Tells the pacer of the bytes that were charged since it was last told.

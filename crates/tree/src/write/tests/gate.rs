@@ -120,3 +120,20 @@ fn who_does_not_wait_is_held_back_by_stalls_alone() {
     gate.press(Pressure { delay, memory, ..Pressure::default() }, now, &Events::new(false));
     assert!(gate.ask(true, || now).unwrap().is_some() && !gate.flows(|| now));
 }
+
+/// Writers that would rather fail than wait do not outrun a slow-down.
+#[test]
+fn who_does_not_wait_is_slowed_down_by_a_delay() {
+    let (gate, now) = (Gate::new(None), Mono(5));
+    let delay = Some((MIB, Cause::L0Files));
+    gate.press(Pressure { delay, ..Pressure::default() }, now, &Events::new(false));
+    let write = |now| {
+        let passes = gate.ask(true, || now).unwrap().is_none();
+        gate.count(if passes { MIB } else { 0 });
+        passes
+    };
+    assert!(write(now) && !write(now));
+    let next = now + Duration::from_secs(1);
+    assert!(write(next) && !write(next));
+    assert_eq!(gate.take_passed(), 2 * MIB);
+}
