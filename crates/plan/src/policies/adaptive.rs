@@ -23,6 +23,7 @@ use std::rc::Rc;
 use lithify_base::{Level, Pos};
 use lithify_lsm::FileRef;
 
+use crate::measures::stall::Verdict;
 use crate::measures::{score, stall};
 use crate::nouns::guard::Guard;
 use crate::nouns::score::Score;
@@ -48,14 +49,16 @@ impl Policy for Adaptive {
     }
 }
 
-/// The price of a byte. None while writers wait for anything but memtables and level 0's depth, such as room on the disk: what
-/// they wait for may be any job.
+/// The price of a byte. None while writers wait for anything but memtables and level 0's depth, such as room on the disk, or the
+/// number of runs in level 0, which may be many where it is not deep: what they wait for may be any job.
 fn price(view: &View) -> Score {
     if view.limits.short {
         return Score::default();
     }
     let stall = stall::stall(view.version, view.mem, view.options);
+    let is_deep = stall.verdict < Verdict::Stop || stall.l0_depth >= view.options.l0_stop;
     match stall.cause {
+        Some(stall::Cause::L0Files) if !is_deep => Score::default(),
         None | Some(stall::Cause::L0Files | stall::Cause::MemtableLimit) => {
             Score(view.load.price.into())
         }

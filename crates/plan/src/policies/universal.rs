@@ -34,6 +34,7 @@ use std::ops::Range;
 use lithify_base::{Level, Pos};
 use lithify_lsm::{FileRef, Run};
 
+use crate::measures::seed::SEEDS_TRIED;
 use crate::nouns::files::{bytes, hull};
 use crate::nouns::spec::{Candidate, Kind, Prio, Reason};
 use crate::nouns::view::{Flight, View};
@@ -163,7 +164,7 @@ impl<'v, 'a> Ages<'v, 'a> {
     /// Files of the second oldest run with what lies under them, least under them first.
     fn slices(&self, run: &Run, to: Pos, reason: &Reason, offers: &mut Offers) -> ControlFlow<()> {
         let view = self.view;
-        let seeds = view.seeds(run.pos.level).filter(|f| f.pos == run.pos);
+        let seeds = view.seeds(run.pos.level).filter(|f| f.pos == run.pos).take(SEEDS_TRIED);
         for seed in seeds {
             let Some(at) = run.index_of(seed.id) else { continue };
             let mut best = None;

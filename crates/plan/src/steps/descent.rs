@@ -16,6 +16,7 @@ use std::ops::ControlFlow::{self, Continue};
 use lithify_base::{Level, Pos};
 use lithify_lsm::FileRef;
 
+use crate::measures::seed::SEEDS_TRIED;
 use crate::nouns::files::{bytes, hull};
 use crate::nouns::pri::CompactionPri;
 use crate::nouns::score::Score;
@@ -55,7 +56,7 @@ impl Descent<'_> {
         let reason = self.reason(view);
         let mut locked = None;
         let mut refused = 0;
-        for seed in view.seeds(self.level).filter(|f| !(self.stays)(f)) {
+        for seed in view.seeds(self.level).filter(|f| !(self.stays)(f)).take(SEEDS_TRIED) {
             let alone = Some(vec![seed.clone()]);
             for seeds in [with_extras(view, seed), alone].into_iter().flatten() {
                 if self.told == Told::Refused(refused) {

@@ -17,6 +17,7 @@ use lithify_base::{KeyRange, Level, MAX_LEVELS, Pos};
 use lithify_lsm::FileRef;
 
 use crate::measures::score;
+use crate::measures::seed::SEEDS_TRIED;
 use crate::nouns::files::hull;
 use crate::nouns::guard::Guard;
 use crate::nouns::options::DfWhen;
@@ -109,7 +110,7 @@ pub(crate) fn level(
     offers: &mut Offers,
 ) -> ControlFlow<()> {
     let global = may_stack(view, level, need);
-    for seed in view.seeds(level) {
+    for seed in view.seeds(level).take(SEEDS_TRIED) {
         let wish = wish(view, std::slice::from_ref(seed), level + 1, stacked(level, need));
         if let Err(guard) = &global {
             offers.hold_back(wish, guard.clone());

@@ -4,7 +4,7 @@
 use lithify_base::{CfId, JobId, Pos};
 use lithify_lsm::Edit;
 use lithify_plan::{
-    CompactionPri, DfWhen, Limits, MemState, PolicyKind, Verdict, View, score, stall,
+    CompactionPri, DfWhen, Limits, Load, MemState, PolicyKind, Verdict, View, plan, score, stall,
 };
 
 use crate::life::{Life, options};
@@ -167,5 +167,50 @@ fn starvation_of_deeper_levels() {
         let early = worst[..6].iter().max().unwrap();
         assert!(worst[9] <= early * 3 / 2 + 1024, "{}: {worst:?}", policy.name());
         assert!(longest < STEPS / 10, "{}: a level waited {longest} steps", policy.name());
+    }
+}
+
+/// Level 0 is one run deep and has as many runs as are allowed, over a level that is much larger: writers go on, whatever a byte
+/// costs.
+#[test]
+fn many_shallow_runs_stop_no_writer_for_good_at_any_price() {
+    for price in [0, 1, 55, 700] {
+        let mut options = options(PolicyKind::Adaptive, false, CompactionPri::default());
+        (options.soft_debt, options.hard_debt) = (0, 0);
+        (options.l0_slowdown, options.l0_stop) = (1000, 1000);
+        options.level_base_bytes = 1 << 23;
+        let mut life = Life::new(1, options);
+        let below = (0..60).map(|n| life.file(Pos::base(1), 1000 * n, 1000 * n + 999, 100_000));
+        let adds = below.collect();
+        let edit = Edit { job: Some(JobId(0)), adds, ..Edit::new(CfId(0)) };
+        life.version = life.version.apply(&edit).unwrap();
+        (0..2000).for_each(|n| life.flush_over(29 * n, 29 * n + 28));
+        life.load = Load { price, useful: 1, written: true };
+        assert!((0..50).any(|_| takes_writes_after_a_job(&mut life)), "price {price}");
+    }
+}
+
+/// Of a level far over its target the first files by the priority in use are not worth their bytes; others lie over nothing.
+#[test]
+fn files_that_are_not_worth_their_bytes_hide_none_that_are() {
+    for pri in CompactionPri::ALL {
+        let mut options = options(PolicyKind::Adaptive, false, pri);
+        (options.soft_debt, options.hard_debt, options.multiplier) = (0, 0, 100_000);
+        let mut life = Life::new(1, options);
+        let adds = (0..120u16).map(|n| {
+            let mut file = life.file(Pos::base(1), 100 * n, 100 * n + 99, 64);
+            file.seqs = (u64::from(n) * 10 + 1, u64::from(n) * 10 + 2);
+            file
+        });
+        let mut adds: Vec<_> = adds.collect();
+        adds.extend((0..60).map(|n| life.file(Pos::base(2), 100 * n, 100 * n + 99, 6400)));
+        adds.iter_mut().for_each(|file| file.deletes = 0);
+        let edit = Edit { job: Some(JobId(0)), adds, ..Edit::new(CfId(0)) };
+        life.version = life.version.apply(&edit).unwrap();
+        let mem = MemState::default();
+        let limits = Limits { slots_free: 4, ..Limits::default() };
+        let view = View::new(&life.version, &[], &mem, &life.options, limits);
+        let view = view.under(Load { price: 700, useful: 1, written: true });
+        assert!(!plan(&view, &life.policies).is_empty(), "{}", pri.name());
     }
 }
