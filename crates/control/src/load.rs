@@ -79,6 +79,8 @@ pub(crate) struct Meter {
     usual: u64,
     /// Part of the useful compactions that was at work of late, thousandths.
     busy: u64,
+    /// When one was at work last.
+    worked: u64,
     /// When the last memtable was frozen, and how long it took, or would have to be full, nanoseconds.
     frozen: Option<(u64, u64)>,
     /// Bytes of a full memtable, as far as was seen.
@@ -106,6 +108,13 @@ impl Meter {
         let memory = self.fill.saturating_mul(BUSY_FILLS).clamp(least, most);
         let (old, new) = (memory.saturating_sub(span), span.min(memory));
         self.busy = (self.busy * old + part * new).div_ceil(memory);
+        if running > 0 {
+            self.worked = self.at;
+        }
+        // What is rounded up at each of many events would never come down to nothing.
+        if self.at - self.worked >= memory {
+            self.busy = 0;
+        }
     }
 
     /// A memtable is frozen, with so many bytes. One that a caller has flushed early says how fast it filled, but not how
@@ -415,6 +424,23 @@ mod tests {
         busy.frozen(FULL, 0);
         (0..400).for_each(|n| busy.pass(4, n * 200 * MS));
         assert_eq!(busy.load(4, (0, 0), true, busy.at).price, Load::FULL_PRICE);
+    }
+
+    /// However often it is looked at.
+    #[test]
+    fn where_nothing_is_at_work_bytes_come_to_have_no_price() {
+        for tick in [1, 4, 50, 200] {
+            let mut meter = Meter::default();
+            (0..20).for_each(|n| meter.frozen(FULL, n * 500 * MS));
+            let pass = |meter: &mut Meter, running, from: u64, to: u64| {
+                let times = (from..=to).step_by(tick as usize);
+                times.for_each(|at| meter.pass(running, at * MS));
+                meter.load(4, (0, 0), true, to * MS).price
+            };
+            assert_eq!(pass(&mut meter, 1, 0, 60_000), Load::FULL_PRICE, "each {tick} ms");
+            assert!(pass(&mut meter, 0, 60_000, 61_000) > 0, "each {tick} ms");
+            assert_eq!(pass(&mut meter, 0, 61_000, 64_000), 0, "each {tick} ms");
+        }
     }
 
     #[test]

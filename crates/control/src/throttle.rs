@@ -79,7 +79,8 @@ impl Room {
         let middle = self.began + self.until.saturating_sub(self.began) / 2;
         let lasts = self.until.saturating_sub(now).max(now.saturating_sub(middle)).max(1);
         let left = self.bytes.saturating_sub(passed);
-        (left.saturating_mul(1_000_000_000) / lasts).max(self.least)
+        let rate = u128::from(left) * 1_000_000_000 / u128::from(lasts);
+        u64::try_from(rate).unwrap_or(u64::MAX).max(self.least)
     }
 }
 
@@ -413,5 +414,12 @@ mod tests {
         let told = |debt: u64| t.judge(&Stall { debt, ..debt_of }, &o, None, 0, None).delay;
         let rates = [2, 5, 8, 9].map(|gib| told(gib << 30).map(|(rate, _)| rate / MIB));
         assert_eq!(rates, [320, 240, 1, 1].map(Some), "no debt stops writes");
+    }
+
+    #[test]
+    fn room_has_no_most_bytes() {
+        let gib = 1 << 30;
+        let room = Room { bytes: 30 * gib, began: 0, until: 20_000 * MS, least: MIB };
+        assert_eq!([0, 10].map(|passed| room.rate(passed * gib, 0) / MIB), [1536, 1024]);
     }
 }
