@@ -35,8 +35,9 @@
 //! 6. where none of these fits the room there is: the narrowest job that frees some
 //!    ([`policies::narrow`]).
 //!
-//! A blocked seed never hides the next one, nor a blocked level the next level. What is blocked,
-//! and by what, is told by [`explain()`].
+//! A blocked seed never hides the next one, nor a blocked level the next level (but under `leveled`
+//! and `hybrid` the base level waits while L0 is due and blocked). What is blocked, and by what, is
+//! told by [`explain()`].
 //!
 //! Left to others: who runs a job (`control`, `compact`), when its edit is written (`control`), and
 //! what its bytes are (`merge`, `engine`).

@@ -15,11 +15,13 @@
 //! more would cost more than one has cost so far. What a byte has cost is what lies below, which all bytes of the lot share,
 //! and having been merged in place; what one more costs is to be merged in place, once the depth is used up.
 //!
-//! By that alone level 0 would go on growing where writers are as fast as the machine sustains: a byte more is the cheaper the
-//! more there are, and what is merged in place is merged again and again, which the cost of one more does not show. So lots end
-//! once level 0 has half of what lies below. Then the stretch of keys that is most worth goes down, one after the other and with merges in place between, so that
-//! all ranges go at different times, and none makes the others deep. How deep level 0 may be for that grows with what it has, or it would never
-//! be shallow enough where writers are faster than the machine sustains:
+//! By that alone level 0 would go on growing where writers are as fast as the machine sustains: a byte more is the cheaper
+//! the more there are, and what is merged in place is merged again and again, which the cost of one more does not show. So
+//! lots end once level 0 has half of what lies below, and as many bytes as the memtables that stop writers by their number;
+//! and whatever lies below once its bytes slow writers down.
+//! Then the stretch of keys that is most worth goes down, one after the other and with merges in place between, so that all
+//! ranges go at different times, and none makes the others deep. How deep level 0 may be for that grows with what it has, or
+//! it would never be shallow enough where writers are faster than the machine sustains:
 //!
 //! ```text
 //!   L0 has of what lies below   one goes down while L0 is less deep than
@@ -36,6 +38,7 @@ use lithify_lsm::FileRef;
 use lithify_lsm::index::Interval;
 
 use crate::measures::score::{self, must_drain};
+use crate::measures::stall::l0_bytes_slowdown;
 use crate::nouns::files::bytes;
 use crate::nouns::guard::Guard;
 use crate::nouns::score::Score;
@@ -54,6 +57,8 @@ const STRETCHES_MAX: usize = 32;
 const DEEP: u64 = 80;
 /// Level 0 is gathered in lots until it has this part of the bytes of the levels it goes to, percent.
 const GATHERED_MOST: u128 = 50;
+/// And until it has as many bytes as so many memtables, or as those that stop writers by their number if these are fewer.
+const GATHERED_LEAST: u32 = 36;
 /// Levels below the base level to which L0 may go at once. A second one gains nothing in the lab.
 const LEVELS_SKIPPED: Level = 1;
 /// No job over so many memtables skips a level where many compactions are of use: what gathers over it finds its way
@@ -134,15 +139,22 @@ fn lot(view: &View, idle: &[FileRef], down: &Down) -> Option<Guard> {
     (next < so_far).then_some(Guard::Lot { so_far, next })
 }
 
-/// True if level 0 has so much that the next stretch goes down, whether or not a byte more would cost less. Not while it is so
-/// deep that the job might make it deep enough to stop writers; nor while half of the compactions that are of use take from it, as
-/// the others are to merge in place meanwhile.
+/// True if level 0 has so much that the next stretch goes down, whether or not a byte more would cost less: where it has the part of
+/// what lies below, and is not small, or so much that writers are paced by its bytes. Not while it is so deep that the job might
+/// make it deep enough to stop writers; nor while half of the compactions that are of use take from it, as the others are to merge
+/// in place meanwhile.
 fn has_enough(view: &View) -> bool {
     let base = view.targets.base;
     let deepest = (base + LEVELS_SKIPPED).min(view.options.last_level());
     let below: u64 = (base..=deepest).map(|level| view.version.bytes(level)).sum();
-    let has = u128::from(view.version.bytes(0)) * 100 / u128::from(below).max(1);
-    let Some(over) = has.checked_sub(GATHERED_MOST) else { return false };
+    let all = view.version.bytes(0);
+    let memtables = u64::from(view.options.l0_stop.min(GATHERED_LEAST));
+    let least = view.options.memtable_bytes.saturating_mul(memtables);
+    let has = u128::from(all) * 100 / u128::from(below).max(1);
+    if (has < GATHERED_MOST || all < least) && all < l0_bytes_slowdown(view.options) {
+        return false;
+    }
+    let over = has.saturating_sub(GATHERED_MOST);
     let going = view.flights().iter().filter(|f| f.from() == 0 && f.out.level > 0).count();
     // Half as much deeper as it has more.
     let depth = u128::from(view.options.l0_slowdown) * (200 + over) / 200;
