@@ -102,7 +102,7 @@ pub(crate) struct Load {
     /// So many rows that make no entry, or `all`, are no failure; one more ends the load
     #[arg(long, value_name = "N|all", value_parser = allowed)]
     skip_bad: Option<u64>,
-    /// Load nothing if a row makes no entry: a file is read once before; what comes from standard input ends
+    /// Load nothing if a row makes no entry: a file is read once before; what comes from standard input or a pipe ends
     /// at the first such row
     #[arg(long, conflicts_with = "skip_bad")]
     strict: bool,
@@ -154,7 +154,8 @@ impl Format {
 impl Load {
     pub(crate) fn run(self) -> Result<()> {
         let mut rows = self.rows()?;
-        if self.strict && self.file != Path::new("-") {
+        // A pipe can't be read twice.
+        if self.strict && self.file != Path::new("-") && self.file.is_file() {
             self.check(&mut *rows)?;
             rows = self.rows()?;
         }

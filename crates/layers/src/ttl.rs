@@ -19,6 +19,7 @@ use lithify_base::{Error, Kind, Result, memory};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 
+use lithify_journal::wal::Op;
 use lithify_tree::{
     Batch, DbIter, Entries, KeyBounds, ReadOptions, Value, WriteOptions, check_value,
     in_memory_only,
@@ -143,7 +144,16 @@ impl<D: Store> TtlDb<D> {
     pub fn write(&self, batch: &D::Batch, options: &WriteOptions) -> Result<()> {
         let (time, lifetimes) = (self.time(), self.lifetimes.all());
         let mut stamped = Batch::default();
-        for op in batch.as_ref().view().iter() {
+        for op in batch.as_ref().view().iter_all() {
+            let op = match op {
+                Op::Write(op) => op,
+                Op::LogData(note) => {
+                    stamped.log_data(note)?;
+                    continue;
+                }
+                // A batch of a user's has none.
+                Op::Mark(_) => continue,
+            };
             let time = |value| match lifetimes.contains_key(&op.cf) {
                 true => stamp(value, time),
                 // Of a family that this is no layer over.

@@ -54,6 +54,8 @@ pub struct SalvageReport {
     pub batches: u64,
     /// What could not be read.
     pub lost: Vec<Lost>,
+    /// Keys that were read and are not in the new database, as their merge operands could not be combined.
+    pub left_out: u64,
     /// What else one should know.
     pub notes: Vec<String>,
 }
@@ -231,6 +233,7 @@ impl Writer<'_> {
             let keys = self.failed;
             let note = format!("{keys} keys{whose} with merge operands are left out: {why}");
             self.report.notes.push(note);
+            self.report.left_out += keys;
         }
         let done = SalvagedFamily { name, ..std::mem::take(&mut self.done) };
         self.report.keys += done.keys;

@@ -234,11 +234,9 @@ fn verify(backups: &Backups, which: &Which) -> Result<()> {
     let bar = Progress::bytes();
     let damage = backups.verify(id, &mut |p| bar.show(p.done, p.total))?;
     drop(bar);
-    for error in &damage {
-        output::line(&error.to_string())?;
-    }
+    let printed = damage.iter().try_for_each(|error| output::line(&error.to_string()));
     match damage.len() {
-        0 => output::line(&format!("backup {id} is good")),
+        0 => printed.and_then(|()| output::line(&format!("backup {id} is good"))),
         n => bail!("backup {id} is damaged: {}", output::count(n as u64, "file")),
     }
 }

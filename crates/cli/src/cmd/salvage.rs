@@ -10,6 +10,7 @@ use lithify_lsm::picture::readable;
 use serde_json::{Value, json};
 
 use crate::engines::{self, EngineArg};
+use crate::failure::stuck;
 use crate::open::{DirArg, OperatorArg};
 use crate::output;
 use crate::progress::Progress;
@@ -59,13 +60,18 @@ impl Salvage {
         drop(bar);
         let mut report = report?;
         report.notes.extend(engines::troubles(&engines));
-        if self.json {
-            as_json(&report)?
-        } else {
-            as_text(&report)?
-        }
+        let printed = if self.json { as_json(&report) } else { as_text(&report) };
+        // What is lost is lost whether or not its list was read to the end.
         match report.lost.len() {
-            0 => Ok(()),
+            0 if report.left_out > 0 => stuck(
+                format!(
+                    "{} of {} with merge operands are left out",
+                    output::count(report.left_out, "key"),
+                    shown_path(&dir)
+                ),
+                "name the operator they were written with: --merge-operator",
+            ),
+            0 => printed,
             1 => bail!("1 stretch of {} is lost", shown_path(&dir)),
             n => bail!("{n} stretches of {} are lost", shown_path(&dir)),
         }
@@ -101,7 +107,7 @@ fn as_json(report: &SalvageReport) -> Result<()> {
     let lost: Vec<Value> = report.lost.iter().map(stretch).collect();
     let families: Vec<Value> = report.families.iter().map(family).collect();
     output::json(&json!({
-        "complete": report.lost.is_empty(),
+        "complete": report.lost.is_empty() && report.left_out == 0,
         "manifest": report.manifest,
         "families": families,
         "keys": report.keys,
@@ -111,6 +117,7 @@ fn as_json(report: &SalvageReport) -> Result<()> {
         "entries": report.entries,
         "writes_of_logs": report.batches,
         "lost": lost,
+        "left_out": report.left_out,
         "notes": report.notes,
     }))
 }

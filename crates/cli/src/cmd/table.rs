@@ -139,19 +139,21 @@ pub(crate) struct Verify {
 
 impl Verify {
     fn run(self) -> Result<()> {
-        let mut bad = 0;
+        let (mut bad, mut printed) = (0, Ok(()));
         for file in &self.files {
-            match check(file) {
-                Ok(good) => output::line(&format!("{}: good; {good}", shown_path(file)))?,
+            let line = match check(file) {
+                Ok(good) => format!("{}: good; {good}", shown_path(file)),
                 Err(e) if self.files.len() == 1 => return Err(e),
                 Err(e) => {
                     bad += 1;
-                    output::line(&format!("{}: bad; {e}", shown_path(file)))?;
+                    format!("{}: bad; {e}", shown_path(file))
                 }
-            }
+            };
+            // A bad table is one whether or not the list is read to its end.
+            printed = printed.and_then(|()| output::line(&line));
         }
         match bad {
-            0 => Ok(()),
+            0 => printed,
             n => bail!("{n} of {} tables are bad", self.files.len()),
         }
     }

@@ -2,7 +2,10 @@
 //! hold, and what is printed for programs parses.
 #![allow(clippy::disallowed_methods, reason = "a test sets up its world by itself")]
 
-use lithify::{ColumnFamilyOptions, Db, Settings};
+use std::process::{Command, Stdio};
+
+use lithify::merge::built_in;
+use lithify::{Builder, ColumnFamilyOptions, Db, Settings};
 use serde_json::Value;
 
 use crate::common::{lithify, ok};
@@ -111,6 +114,17 @@ fn verify_names_damage_and_salvage_takes_the_rest() {
     let out = lithify(&["verify", "--json", &db]);
     assert_eq!(out.status.code(), Some(1));
     let found: Value = serde_json::from_slice(&out.stdout).unwrap();
+    // However little of it is read.
+    for args in [&["verify", &db][..], &["salvage", &db, "--to", &place.file("unread")]] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_lithify"))
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{args:?}");
+    }
     let finding = &found["findings"][0];
     assert_eq!((&found["good"], &finding["grade"]), (&false.into(), &"damaged".into()));
     assert_eq!((&finding["file"], &finding["offset"]), (&table.to_str().into(), &0.into()));
@@ -127,6 +141,26 @@ fn verify_names_damage_and_salvage_takes_the_rest() {
     let whole = place.file("whole");
     let text = ok(&["salvage", &new, "--to", &whole]);
     assert!(text.contains("written: 1 key"), "{text}");
+}
+
+/// Without the operator they were written with operands can't be combined: what is left out is no complete database.
+#[test]
+fn a_salvage_that_leaves_keys_out_says_so() {
+    let place = fruit();
+    let (from, to) = (place.file("merged"), place.file("salvaged"));
+    let builder = Builder::new(Settings::default());
+    let db = builder.merge_operator(built_in("max").unwrap()).open(&from).unwrap();
+    db.merge(b"n", b"1").unwrap();
+    db.flush().unwrap();
+    db.close().unwrap();
+    let out = lithify(&["salvage", &from, "--to", &to, "--json"]);
+    assert_eq!(out.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((&report["complete"], &report["left_out"]), (&false.into(), &1.into()));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("--merge-operator"));
+    let again = place.file("again");
+    ok(&["salvage", &from, "--to", &again, "--merge-operator", "max"]);
+    assert_eq!(ok(&["scan", "--db", &again, "--merge-operator", "max"]), "n\t1\n");
 }
 
 #[test]

@@ -84,6 +84,11 @@ fn a_strict_load_loads_all_or_nothing() {
     assert_eq!(out.status.code(), Some(1));
     assert!(said.contains("1 row loaded before this") && said.contains("row 2"), "{said}");
     fails(1, &["get", "--db", &db, "c"]);
+    // Nor can a pipe that has a name.
+    let args = load("/dev/stdin").join(" ");
+    let line = format!("cat {good} | '{}' {args} --format tsv", env!("CARGO_BIN_EXE_lithify"));
+    let out = Command::new("sh").args(["-c", &line]).output().unwrap();
+    assert!(String::from_utf8_lossy(&out.stdout).contains("300 rows"), "{out:?}");
 }
 
 #[test]

@@ -14,8 +14,8 @@ use crate::common::{Content, scan, tiny};
 use lithify::import::ImportOptions;
 use lithify::merge::Add;
 use lithify::{
-    Builder, ColumnFamilyOptions, CompactionFilter, Db, Decision, ErrorKind, FilterContext,
-    ReadOptions, TtlDb, WriteBatch,
+    BatchEntry, Builder, ColumnFamilyOptions, CompactionFilter, Db, Decision, ErrorKind,
+    FilterContext, ReadOptions, TtlDb, WriteBatch,
 };
 use lithify_env::MemFs;
 
@@ -360,4 +360,17 @@ fn rocksdb_and_we_read_each_others_times() {
     let lines: Vec<&str> = shown.lines().collect();
     assert!(lines.iter().any(|line| line.ends_with("ours : 2")), "{shown}");
     assert!(lines.iter().any(|line| line.ends_with("theirs : 1")), "{shown}");
+}
+
+#[test]
+fn notes_of_a_batch_are_in_the_log() {
+    let world = World::new();
+    let db = world.open();
+    let mut batch = WriteBatch::new();
+    batch.put(b"k", b"1").unwrap();
+    batch.log_data(b"note").unwrap();
+    db.write(&batch).unwrap();
+    let found = db.db().updates_since(1).unwrap().map(|update| update.unwrap().1);
+    let is_note = |entry: BatchEntry<'_>| entry == BatchEntry::LogData(b"note");
+    assert!(found.into_iter().any(|batch| batch.entries().any(is_note)));
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use lithify_base::{Comparator, ComparatorRef, Error, InternalKey, Key, Kind, Result, Tag, memory};
+use lithify_base::{
+    Comparator, ComparatorRef, Error, InternalKey, Key, Kind, Result, Seq, Tag, memory,
+};
 use lithify_env::{File, FileRef, OpenOpts, read_full_at};
 use lithify_files::dir::{Allowance, Dir, FileName, OrTyped};
 use lithify_format::block::{BlockCheck, BlockIter, TRAILER_LEN};
@@ -42,6 +44,8 @@ pub struct TableSalvage {
     /// The separator before the open block.
     above: Option<Key>,
     separator: Option<Key>,
+    /// The number of the entries that are stored without one: of a table that was taken in.
+    number: Option<Seq>,
     /// The last entry that was delivered.
     last: Vec<u8>,
     deletions: Fragments,
@@ -89,7 +93,10 @@ impl TableSalvage {
             Err(e) if e.is_corruption() || footer(&*file).is_err() => {
                 let base = stated.map(|f| f.base_context).filter(|&base| base != 0);
                 let base = base.or_else(|| Some(base_context(db_id?, number)));
-                let mut table = searched(name, file, path, base, order, &e)?;
+                // All entries of a table that was taken in have one number, and are stored without it.
+                let one = stated.filter(|f| f.smallest_seq == f.largest_seq);
+                let number = one.map(|f| f.largest_seq);
+                let mut table = searched(name, file, path, (base, number), order, &e)?;
                 table.bound(stated, false);
                 return Ok(table);
             }
@@ -110,6 +117,14 @@ impl TableSalvage {
             .collect();
         let opened = Reading::Opened(full.table().clone());
         let mut table = TableSalvage::new(name, order, opened, pieces, deletions);
+        table.number = full.table().global_seq();
+        if table.number == Some(0) && stated.is_none() {
+            table.lost.push(Lost::file(
+                name,
+                "no manifest says when this table was taken in; its entries were kept where no other \
+                 table or log has the key, and some of them may be newer than what was kept",
+            ));
+        }
         table.bound(stated, ours);
         Ok(table)
     }
@@ -130,6 +145,7 @@ impl TableSalvage {
             offset: 0,
             above: None,
             separator: None,
+            number: None,
             last: Vec::new(),
             deletions,
             bounded: false,
@@ -225,7 +241,11 @@ impl TableSalvage {
     pub fn entry(&self) -> Option<(&[u8], Tag, &[u8])> {
         let entries = self.open.as_ref().filter(|entries| entries.valid())?;
         let key = entries.internal_key();
-        Some((key.user, key.tag, entries.value()))
+        let tag = match self.number {
+            Some(number) if key.tag.seq() == 0 => Tag(number << 8 | u64::from(key.tag.kind_byte())),
+            _ => key.tag,
+        };
+        Some((key.user, tag, entries.value()))
     }
     /// The table's number.
     pub fn number(&self) -> u64 {
@@ -263,7 +283,7 @@ fn searched(
     name: FileName,
     file: FileRef,
     path: String,
-    base: Option<u32>,
+    (base, number): (Option<u32>, Option<Seq>),
     order: &ComparatorRef,
     cause: &Error,
 ) -> Result<TableSalvage> {
@@ -299,7 +319,7 @@ fn searched(
     let metaindex = footer.map(|f| f.metaindex).unwrap_or_default();
     let footer = Footer { version, check, metaindex, index: None };
     let read = Blocks::new(file, path, footer, decoder)?;
-    let deletions = match deletions(&read, &**order) {
+    let deletions = match deletions(&read, number, &**order) {
         Ok(deletions) => deletions,
         Err(e) => {
             let what = format!("range deletions of the table, if it had any, are lost: {e}");
@@ -311,18 +331,18 @@ fn searched(
     let pieces = found.into_iter().map(piece).collect();
     let mut table =
         TableSalvage::new(name, order, Reading::Searched(Box::new(read)), pieces, deletions);
-    table.lost = lost;
+    (table.lost, table.number) = (lost, number);
     Ok(table)
 }
 
 /// The range deletions of a table whose other parts may be damaged.
-fn deletions(blocks: &Blocks, order: &dyn Comparator) -> Result<Fragments> {
+fn deletions(blocks: &Blocks, number: Option<Seq>, order: &dyn Comparator) -> Result<Fragments> {
     let names = MetaIndex::decode(blocks.read(blocks.footer().metaindex)?.as_ref())?;
     let Some(handle) = names.get(metaindex::RANGE_DEL) else { return Ok(Fragments::default()) };
     let raw = range_del::decode(blocks.read(handle)?.as_ref())?;
     let whole = |t: range_del::RangeTombstone| {
         let (lo, hi) = (t.start.into(), t.end.into());
-        RangeTombstone { lo, hi, seq: t.seq, run: 0 }
+        RangeTombstone { lo, hi, seq: number.filter(|_| t.seq == 0).unwrap_or(t.seq), run: 0 }
     };
     Ok(Fragments::from_raw(raw.into_iter().map(whole), order))
 }
