@@ -58,7 +58,7 @@ impl Shell {
     }
 
     /// Waits until no other thread changes settings: two would write one file.
-    fn alone(&self) -> Alone<'_> {
+    pub(crate) fn alone(&self) -> Alone<'_> {
         self.shared.altering.take(&*self.shared.resources.env.rt, None);
         Alone(&self.shared.altering)
     }
@@ -113,7 +113,7 @@ impl Shell {
 }
 
 /// No other thread changes settings while it lives.
-struct Alone<'a>(&'a Exclusive);
+pub(crate) struct Alone<'a>(&'a Exclusive);
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {

@@ -76,6 +76,8 @@ pub(crate) struct Writes {
     pub(crate) logs: Mutex<Vec<LogFile>>,
     /// The log that comes after the one that is written.
     pub(crate) ahead: Mutex<Ahead>,
+    /// Copies under way that hold tables, and no log.
+    pub(crate) copies: AtomicUsize,
 }
 
 /// What holds background work back, and how far it is.
@@ -141,6 +143,7 @@ impl Shared {
                 prepared: p.prepared,
                 logs: Mutex::default(),
                 ahead: Mutex::default(),
+                copies: AtomicUsize::default(),
             },
             queue: Mutex::new(ManifestQueue::new(p.manifest)),
             families: Mutex::default(),

@@ -138,6 +138,8 @@ pub(crate) struct Held<'a> {
     loan: Option<Loan<MemWriter>>,
     /// The thread is at work for the database; none while it waits without the turn.
     at: Option<At>,
+    /// Its thread panicked before, elsewhere.
+    unwinds: bool,
 }
 
 impl<'a> Held<'a> {
@@ -146,7 +148,8 @@ impl<'a> Held<'a> {
     }
     /// The same for a thread that is at work for the database already.
     fn by(shell: &'a Shell, log: Box<Log>, at: At) -> Held<'a> {
-        Held { shell, log: Some(log), peers: Vec::new(), loan: None, at: Some(at) }
+        let unwinds = std::thread::panicking();
+        Held { shell, log: Some(log), peers: Vec::new(), loan: None, at: Some(at), unwinds }
     }
     pub(crate) fn log(&mut self) -> &mut Log {
         self.log.as_mut().expect("held until it is dropped")
@@ -173,7 +176,8 @@ impl Drop for Held<'_> {
         if self.log.is_none() && loan.is_none() {
             return;
         }
-        if std::thread::panicking() {
+        // A write of a destructor, while its thread unwinds, is as whole as any other.
+        if !self.unwinds && std::thread::panicking() {
             let error = self.shell.torn(self.log.as_deref_mut());
             for peer in self.peers.drain(..) {
                 peer.serve(Err(error.clone()));

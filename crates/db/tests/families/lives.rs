@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use crate::common::{Content, scan, tiny, within};
 use lithify::{
-    Builder, ColumnFamily, ColumnFamilyOptions, Db, Durability, ErrorKind, ReadOptions, Settings,
-    WriteBatch, WriteOptions,
+    Builder, ColumnFamily, ColumnFamilyOptions, Db, Durability, ErrorKind, IngestOptions,
+    ReadOptions, Settings, WriteBatch, WriteOptions,
 };
 use lithify_base::{Comparator, ReverseBytewise};
 use lithify_env::{Env, Fault, FaultFs, Fs, RtOptions};
@@ -546,4 +546,145 @@ fn a_batch_without_names_is_refused_by_a_family() {
     db.write(&batch).unwrap();
     assert_eq!(db.get(b"k").unwrap().unwrap(), b"2");
     db.close().unwrap();
+}
+
+/// A file system whose manifests are not synced while the gate is held, and how many syncs came to it.
+fn with_gate() -> (Arc<lithify_env::sync::Mutex<()>>, Arc<std::sync::atomic::AtomicUsize>, Env) {
+    let gate = Arc::new(lithify_env::sync::Mutex::new(()));
+    let syncs = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let Env { fs, rt } = world();
+    let (held, count) = (gate.clone(), syncs.clone());
+    let fs: Arc<dyn Fs> = Arc::new(FaultFs::new(fs, move |op| {
+        if op.path.to_string_lossy().contains("MANIFEST") && op.name.starts_with("sync") {
+            count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            drop(held.lock());
+        }
+        None
+    }));
+    (gate, syncs, Env { fs, rt })
+}
+
+/// Time for a thread to come to where it waits.
+const A_WHILE: Duration = Duration::from_millis(100);
+
+/// The edit of the deletion waits behind that of the drop, and is given up with it.
+#[test]
+fn who_deletes_files_of_a_family_that_is_dropped_is_told() {
+    within(Duration::from_secs(20), "deleting files beside a drop", || {
+        let (gate, syncs, env) = with_gate();
+        let db = open(&env);
+        let x = db.create_column_family("x", own()).unwrap();
+        x.put(b"k", b"1").unwrap();
+        x.flush().unwrap();
+        x.put(b"k", b"2").unwrap();
+        let before = syncs.load(std::sync::atomic::Ordering::SeqCst);
+        let closed = gate.lock();
+        std::thread::scope(|scope| {
+            let flush = scope.spawn(|| x.flush());
+            let reached = || syncs.load(std::sync::atomic::Ordering::SeqCst) > before;
+            soon("no edit is written", reached);
+            let delete = scope.spawn(|| x.delete_files_in_range(None, None));
+            std::thread::sleep(A_WHILE);
+            let dropped = scope.spawn(|| db.drop_column_family("x"));
+            std::thread::sleep(A_WHILE);
+            drop(closed);
+            dropped.join().unwrap().unwrap();
+            delete.join().unwrap().ok();
+            flush.join().unwrap().ok();
+        });
+        db.close().unwrap();
+    });
+}
+
+/// A copy is of the families that there are once it has its turn.
+#[test]
+fn a_checkpoint_beside_a_drop_has_the_others() {
+    let (gate, syncs, env) = with_gate();
+    let db = open(&env);
+    db.create_column_family("x", own()).unwrap().put(b"k", b"1").unwrap();
+    db.put(b"k", b"2").unwrap();
+    let before = syncs.load(std::sync::atomic::Ordering::SeqCst);
+    let closed = gate.lock();
+    std::thread::scope(|scope| {
+        let dropped = scope.spawn(|| db.drop_column_family("x"));
+        soon("no edit is written", || syncs.load(std::sync::atomic::Ordering::SeqCst) > before);
+        let copied = scope.spawn(|| db.checkpoint("copy"));
+        std::thread::sleep(A_WHILE);
+        drop(closed);
+        dropped.join().unwrap().unwrap();
+        copied.join().unwrap().unwrap();
+    });
+    let copy = Builder::new(tiny()).env(env).open("copy").unwrap();
+    assert_eq!(copy.column_families(), ["default"]);
+    assert_eq!(copy.get(b"k").unwrap().as_deref(), Some(&b"2"[..]));
+}
+
+/// What is set for the whole database is in force in a family that is made meanwhile, which can be set afterwards.
+#[test]
+fn a_family_made_beside_a_change_of_settings_has_it() {
+    let (gate, syncs, env) = with_gate();
+    let db = open(&env);
+    let before = syncs.load(std::sync::atomic::Ordering::SeqCst);
+    let closed = gate.lock();
+    std::thread::scope(|scope| {
+        let made = scope.spawn(|| db.create_column_family("x", own()));
+        soon("no edit is written", || syncs.load(std::sync::atomic::Ordering::SeqCst) > before);
+        let set = scope.spawn(|| db.set_settings(&[("durability", "sync")]));
+        std::thread::sleep(A_WHILE);
+        drop(closed);
+        let x = made.join().unwrap().unwrap();
+        set.join().unwrap().unwrap();
+        assert_eq!(x.settings().durability, Durability::Sync);
+        x.set_settings(&[("l0_trigger", "3")]).unwrap();
+    });
+    db.close().unwrap();
+}
+
+/// A copy of the only family waits for its flush without the write turn, and has no log: what is taken in meanwhile is not
+/// in it without the write before.
+#[test]
+fn a_checkpoint_beside_an_ingestion_has_what_was_written_before_it() {
+    let gates = [(); 2].map(|()| Arc::new(lithify_env::sync::Mutex::new(())));
+    let made = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let Env { fs, rt } = world();
+    let (held, count) = (gates.clone(), made.clone());
+    let fs: Arc<dyn Fs> = Arc::new(FaultFs::new(fs, move |op| {
+        let thread = std::thread::current();
+        let flushes = thread.name().is_some_and(|name| name.ends_with("flush"));
+        if flushes && op.name == "create" && op.path.extension().is_some_and(|e| e == "sst") {
+            let nth = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            if let Some(gate) = held.get(nth) {
+                drop(gate.lock());
+            }
+        }
+        None
+    }));
+    let env = Env { fs, rt };
+    let db = open(&env);
+    let mut table = db.table_builder("z.sst").unwrap();
+    table.put(b"z", b"1").unwrap();
+    table.finish().unwrap();
+    db.put(b"a", b"1").unwrap();
+    let [first, second] = gates.each_ref().map(|gate| gate.lock());
+    std::thread::scope(|scope| {
+        let copied = scope.spawn(|| db.checkpoint("copy"));
+        soon("no table is made", || made.load(std::sync::atomic::Ordering::SeqCst) == 1);
+        db.put(b"k", b"1").unwrap();
+        let taken = scope.spawn(|| db.ingest(&[Path::new("z.sst")], &IngestOptions::default()));
+        std::thread::sleep(A_WHILE);
+        drop(first);
+        // Unless it waits for the second flush, too.
+        (0..10).for_each(|_| {
+            if !copied.is_finished() {
+                std::thread::sleep(A_WHILE / 2)
+            }
+        });
+        drop(second);
+        copied.join().unwrap().unwrap();
+        taken.join().unwrap().unwrap();
+    });
+    db.close().unwrap();
+    let copy = Builder::new(tiny()).env(env).open("copy").unwrap();
+    let there = |key: &[u8]| copy.get(key).unwrap().is_some();
+    assert!(there(b"a") && there(b"z") <= there(b"k"));
 }

@@ -331,3 +331,28 @@ fn a_stopped_write_does_not_hold_up_the_close() {
         assert_eq!(writer.join().unwrap().kind(), ErrorKind::ShuttingDown);
     });
 }
+
+/// A destructor that runs as its thread unwinds writes like any other code.
+#[test]
+fn a_write_while_a_thread_unwinds_leaves_the_database_as_it_was() {
+    struct Last(Db);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            self.0.put(b"last", b"1").unwrap();
+            self.0.flush().unwrap();
+        }
+    }
+    let env = Env::in_memory(RtOptions::default());
+    let db = Builder::new(calm()).env(env.clone()).open("db").unwrap();
+    let buffered = WriteOptions::at(Durability::Buffered);
+    db.put_opt(b"before", b"1", &buffered).unwrap();
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let _last = Last(db.clone());
+        std::panic::resume_unwind(Box::new(0));
+    }));
+    assert!(panicked.is_err());
+    db.put(b"next", b"1").unwrap();
+    db.close().unwrap();
+    let db = Builder::new(calm()).env(env).open("db").unwrap();
+    assert_eq!(scan(&db).unwrap().len(), 3);
+}

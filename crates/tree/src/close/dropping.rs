@@ -61,6 +61,8 @@ impl Shell {
     /// Ends the jobs of a dropped family, and lets go of all that it held, unless someone reads on.
     pub(crate) fn empty(&self) {
         self.drive(Event::Closing);
+        // Callers wait for jobs whose edits the manifest no longer takes.
+        self.tell(|core, _| core.halt(self.family.dropped_error()));
         let nothing = Version::empty(self.family.order.clone());
         let options = core_options(&self.family.settings.load());
         let mut core = Core::new(options, nothing, translate::FIRST_EPOCH);

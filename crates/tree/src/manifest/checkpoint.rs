@@ -6,7 +6,7 @@ use std::path::Path;
 use lithify_base::{Error, ErrorKind, Result, Seq};
 use lithify_control::MemId;
 use lithify_env::sync::Arc;
-use lithify_env::sync::atomic::Ordering;
+use lithify_env::sync::atomic::{AtomicUsize, Ordering};
 use lithify_files::dir::{Dir, FileName};
 use lithify_store::backup::{Backup, BackupDir, Progress};
 use lithify_store::checkpoint::Checkpoint;
@@ -187,9 +187,8 @@ impl Shell {
     /// # Errors
     /// `ReadOnly` for a handle that only reads where the log holds writes; those of a flush.
     fn one_moment(&self) -> Result<Moment> {
-        let families = self.families();
         if self.shared.is_read_only_handle() {
-            let trees: Trees = families.into_iter().map(with_tree).collect();
+            let trees: Trees = self.families().into_iter().map(with_tree).collect();
             if trees.iter().any(|(_, sv)| sv.mems.iter().any(|mem| !mem.table.is_empty())) {
                 let what = "the log holds writes that are in no table, and a handle that only reads \
                             can't flush them; open the database for writing to copy it";
@@ -198,11 +197,14 @@ impl Shell {
             return self.moment(trees);
         }
         let mut held = Held::new(self, self.take_turn()?);
+        // None comes or goes meanwhile.
+        let families = self.families();
         let mut frozen = Vec::new();
         for family in &families {
             frozen.push(family.freeze_for_flush(held.log())?);
         }
         let alone = families.len() == 1 && self.shared.writes.prepared.is_empty();
+        let _copied = Copied::new(&self.shared.writes.copies);
         let held = (!alone).then_some(held);
         for (family, frozen) in families.iter().zip(frozen) {
             family.wait_flushed(frozen)?;
@@ -221,6 +223,22 @@ impl Shell {
         let last_seq = self.shared.writes.published.load(Ordering::Acquire);
         let sections = self.shared.writes.prepared.log(last_seq)?;
         Ok(Moment { trees, last_seq, logs: Vec::new(), sections })
+    }
+}
+
+/// A copy waits for flushes without the write turn: tables that are taken in meanwhile wait for what was written before them.
+struct Copied<'a>(&'a AtomicUsize);
+
+impl<'a> Copied<'a> {
+    fn new(copies: &'a AtomicUsize) -> Copied<'a> {
+        copies.fetch_add(1, Ordering::SeqCst);
+        Copied(copies)
+    }
+}
+
+impl Drop for Copied<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -126,6 +126,9 @@ impl Shell {
                 name.len()
             )));
         }
+        self.check_caller()?;
+        // What is set for the whole database meanwhile would not reach a family that is not there yet.
+        let _one_at_a_time = self.alone();
         let settings = options.settings_in(&self.shared.db_settings.load(), name)?;
         let order = options.order_of(name, None)?;
         let mut held = self.hold_families()?;
@@ -197,6 +200,8 @@ impl Shell {
         if name == DEFAULT_NAME {
             return Err(Error::invalid("the default column family can't be dropped"));
         }
+        self.check_caller()?;
+        let _one_at_a_time = self.alone();
         let mut held = self.hold_families()?;
         let family = self.family_named(name)?;
         let edit = WireEdit { cf: family.family.cf, cf_drop: true, ..WireEdit::default() };

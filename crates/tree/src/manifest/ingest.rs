@@ -157,7 +157,9 @@ impl Shell {
             // The log of now may hold what other families wrote before, and what is in no memtable.
             self.sync_held(log)?;
         }
-        match overlap || unlogged {
+        // A copy under way has no log, so what was written before must be in its tables, too.
+        let copied = self.shared.writes.copies.load(Ordering::SeqCst) > 0;
+        match overlap || unlogged || copied {
             true => self.wait_flushed(last),
             false => self.sync_closing(log),
         }

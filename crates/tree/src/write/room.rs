@@ -70,7 +70,8 @@ impl Log {
         };
         let too_many = active > memory / 8 * 7
             || (active > memory / 2 && active.saturating_add(frozen()) > memory);
-        (0..self.families.len()).max_by_key(bytes).filter(|_| too_many)
+        let able = (0..self.families.len()).filter(|at| self.families[*at].can_freeze());
+        if too_many { able.max_by_key(bytes) } else { None }
     }
 
     /// Tells `member` what these families' memtables take, and gives the family that has the largest if that is to be
