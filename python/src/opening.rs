@@ -120,6 +120,7 @@ pub(crate) fn salvage<'py>(
     all.set_item("entries", done.entries)?;
     all.set_item("batches", done.batches)?;
     all.set_item("lost", done.lost.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    all.set_item("left_out", done.left_out)?;
     all.set_item("notes", done.notes)?;
     Ok(all)
 }

@@ -70,6 +70,11 @@ impl Tag {
     pub fn seek(seq: Seq) -> Tag {
         Tag(seq << 8 | u64::from(Kind::SEEK))
     }
+    /// The same kind under another sequence number.
+    #[must_use]
+    pub fn with_seq(self, seq: Seq) -> Tag {
+        Tag(seq << 8 | u64::from(self.kind_byte()))
+    }
     /// Sequence number.
     pub fn seq(self) -> Seq {
         self.0 >> 8

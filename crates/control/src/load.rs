@@ -79,7 +79,7 @@ pub(crate) struct Meter {
     usual: u64,
     /// Part of the useful compactions that was at work of late, thousandths.
     busy: u64,
-    /// When one was at work last.
+    /// When a compaction was at work last.
     worked: u64,
     /// When the last memtable was frozen, and how long it took, or would have to be full, nanoseconds.
     frozen: Option<(u64, u64)>,

@@ -418,8 +418,7 @@ fn run_entries(c: &mut Choices, keys: &[Key], run: u16, base: Seq, size: Size) -
 fn spell_tags(c: &mut Choices, recipe: &mut Recipe, runs: &mut [Vec<Entry>]) {
     let stride = c.pick(&[1, 1 << 8, 1 << 16]);
     recipe.snapshots.iter_mut().for_each(|seq| *seq *= stride);
-    let renumbered = |tag: Tag| Tag((tag.seq() * stride) << 8 | u64::from(tag.kind_byte()));
-    runs.iter_mut().flatten().for_each(|e| e.tag = renumbered(e.tag));
+    runs.iter_mut().flatten().for_each(|e| e.tag = e.tag.with_seq(e.tag.seq() * stride));
     let mut known: Vec<(Vec<u8>, Tag)> = Vec::new();
     for e in runs.iter_mut().flatten() {
         if !known.is_empty() && c.one_in(2) {

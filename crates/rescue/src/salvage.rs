@@ -54,7 +54,7 @@ pub struct SalvageReport {
     pub batches: u64,
     /// What could not be read.
     pub lost: Vec<Lost>,
-    /// Keys that were read and are not in the new database, as their merge operands could not be combined.
+    /// Keys whose merge operands were read and could not be combined. They are not in the new database.
     pub left_out: u64,
     /// What else one should know.
     pub notes: Vec<String>,

@@ -116,11 +116,10 @@ impl StagedTable {
     /// is wanted.
     pub fn numbered(mut self, seq: Seq) -> FileMeta {
         self.keep = true;
-        let number = |tag: Tag| Tag(seq << 8 | u64::from(tag.kind_byte()));
         let mut meta = self.meta.clone();
-        meta.lo_tag = number(meta.lo_tag);
+        meta.lo_tag = meta.lo_tag.with_seq(seq);
         if meta.hi_tag != FileMeta::EXCLUSIVE_END {
-            meta.hi_tag = number(meta.hi_tag);
+            meta.hi_tag = meta.hi_tag.with_seq(seq);
         }
         meta.seqs = (seq, seq);
         meta

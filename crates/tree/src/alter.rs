@@ -57,7 +57,7 @@ impl Shell {
         self.drive_by(|| Event::AutoCompaction { on: self.family.settings.load().auto_compaction });
     }
 
-    /// Waits until no other thread changes settings: two would write one file.
+    /// Waits until no other thread changes settings or families: two would write one file.
     pub(crate) fn alone(&self) -> Alone<'_> {
         self.shared.altering.take(&*self.shared.resources.env.rt, None);
         Alone(&self.shared.altering)
@@ -112,7 +112,7 @@ impl Shell {
     }
 }
 
-/// No other thread changes settings while it lives.
+/// No other thread changes settings or families while it lives.
 pub(crate) struct Alone<'a>(&'a Exclusive);
 
 impl Drop for Alone<'_> {

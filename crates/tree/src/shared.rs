@@ -76,7 +76,7 @@ pub(crate) struct Writes {
     pub(crate) logs: Mutex<Vec<LogFile>>,
     /// The log that comes after the one that is written.
     pub(crate) ahead: Mutex<Ahead>,
-    /// Copies under way that hold tables, and no log.
+    /// Checkpoints and backups under way that copy tables and no log.
     pub(crate) copies: AtomicUsize,
 }
 

@@ -84,7 +84,7 @@ impl Log {
         }
         true
     }
-    /// Tells the gates what a group is to write, each its share. For `own` none waits if it did not wait itself.
+    /// Tells the gates what a group is to write, each its share. For `own` with `no_wait` others wait only while a stall is on.
     fn charge(&self, own: Own<'_>, no_wait: bool, peers: &[Arc<Waiter<Log>>]) {
         let charge = |gate: &Gate, bytes| match no_wait {
             true => gate.count(bytes),
@@ -138,7 +138,7 @@ pub(crate) struct Held<'a> {
     loan: Option<Loan<MemWriter>>,
     /// The thread is at work for the database; none while it waits without the turn.
     at: Option<At>,
-    /// Its thread panicked before, elsewhere.
+    /// Its thread was unwinding from a panic already when it took the turn.
     unwinds: bool,
 }
 
@@ -176,7 +176,7 @@ impl Drop for Held<'_> {
         if self.log.is_none() && loan.is_none() {
             return;
         }
-        // A write of a destructor, while its thread unwinds, is as whole as any other.
+        // A write by a destructor of a thread that unwinds is as whole as any other.
         if !self.unwinds && std::thread::panicking() {
             let error = self.shell.torn(self.log.as_deref_mut());
             for peer in self.peers.drain(..) {

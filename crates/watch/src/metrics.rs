@@ -1,7 +1,7 @@
 //! What is seen from outside, in the text form that Prometheus reads.
 //!
-//! Keeps: a name that `Stats::prometheus` has, too, means the same here, but that these figures are of all families, and that
-//! write amplification is per byte that was flushed, as what users wrote is not seen. Counters count since the database was opened
+//! Keeps: with one column family a name that `Stats::prometheus` has, too, means the same here. With several these figures are
+//! of all of them. Write amplification is per byte that was flushed, as what users wrote is not seen. Counters count since the database was opened
 //! where the event log knows them, and since the first look where sizes of files are what is known.
 
 use std::fmt::Display;

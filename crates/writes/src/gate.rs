@@ -262,8 +262,8 @@ impl Gate {
         add(&self.written, bytes);
     }
 
-    /// The same for a write that would rather fail than wait. None waits for its bytes unless a stall is on, which slows such
-    /// writes, too.
+    /// The same for a write with `no_wait`: others wait for its bytes only while a stall is on, which slows such writes down as
+    /// well.
     #[inline]
     pub fn count(&self, bytes: u64) {
         match self.is_free() || self.state.lock().pressure.cause().is_none() {

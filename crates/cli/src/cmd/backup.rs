@@ -234,6 +234,7 @@ fn verify(backups: &Backups, which: &Which) -> Result<()> {
     let bar = Progress::bytes();
     let damage = backups.verify(id, &mut |p| bar.show(p.done, p.total))?;
     drop(bar);
+    // Also if the reader of the list goes away: damage decides the exit code.
     let printed = damage.iter().try_for_each(|error| output::line(&error.to_string()));
     match damage.len() {
         0 => printed.and_then(|()| output::line(&format!("backup {id} is good"))),

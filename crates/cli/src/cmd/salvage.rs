@@ -29,7 +29,7 @@ or be back although they were deleted. All column families are taken out; one of
 knows, so that nothing says its name, becomes `unnamed-N`. If a copy of the damaged files exists,
 restoring those is better.
 
-Exit code 0 if nothing was lost, 1 if something was: the new database is complete as far as listed.";
+Exit code 0 if nothing was lost or left out, 1 if something was: the new database is complete as far as listed.";
 
 /// `lithify salvage`.
 #[derive(clap::Args)]
@@ -61,7 +61,7 @@ impl Salvage {
         let mut report = report?;
         report.notes.extend(engines::troubles(&engines));
         let printed = if self.json { as_json(&report) } else { as_text(&report) };
-        // What is lost is lost whether or not its list was read to the end.
+        // Also if the reader of the report goes away: what is lost decides the exit code.
         match report.lost.len() {
             0 if report.left_out > 0 => stuck(
                 format!(

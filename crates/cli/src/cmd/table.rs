@@ -149,7 +149,7 @@ impl Verify {
                     format!("{}: bad; {e}", shown_path(file))
                 }
             };
-            // A bad table is one whether or not the list is read to its end.
+            // Also if the reader of the list goes away: tables that are bad decide the exit code.
             printed = printed.and_then(|()| output::line(&line));
         }
         match bad {

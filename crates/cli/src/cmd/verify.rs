@@ -49,7 +49,7 @@ impl Verify {
         let report = self.table_dirs.builder()?.verify(&dir, &mut watch)?;
         drop(bar);
         let printed = if self.json { as_json(&report) } else { as_text(&report) };
-        // A fault is one whether or not their list was read to the end.
+        // Also if the reader of the report goes away: faults decide the exit code.
         match report.findings.len() {
             0 => printed,
             1 => bail!("1 fault in {}", shown_path(&dir)),

@@ -197,7 +197,8 @@ impl Core {
         self.resources.know_all(*all);
     }
 
-    /// Takes the place of `other` among the cores that share the disk: what that one took is what this one took until it tells.
+    /// Takes the place of `other` among the cores that share the disk. The next [`tell_taken`](Core::tell_taken) gives back what
+    /// `other` took of it.
     pub fn take_place_of(&mut self, other: &Core) {
         self.resources.share = other.resources.share;
     }

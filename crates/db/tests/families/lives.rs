@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use crate::common::{Content, scan, tiny, within};
@@ -46,6 +47,22 @@ fn soon(what: &str, done: impl Fn() -> bool) {
         assert!(std::time::Instant::now() < late, "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// A file system that syncs no file with `part` in its path while the gate is held, and how many of those syncs came to it.
+fn with_gate(part: &'static str) -> (Arc<lithify_env::sync::Mutex<()>>, Arc<AtomicUsize>, Env) {
+    let gate = Arc::new(lithify_env::sync::Mutex::new(()));
+    let syncs = Arc::new(AtomicUsize::new(0));
+    let Env { fs, rt } = world();
+    let (held, count) = (gate.clone(), syncs.clone());
+    let fs: Arc<dyn Fs> = Arc::new(FaultFs::new(fs, move |op| {
+        if op.path.to_string_lossy().contains(part) && op.name.starts_with("sync") {
+            count.fetch_add(1, SeqCst);
+            drop(held.lock());
+        }
+        None
+    }));
+    (gate, syncs, Env { fs, rt })
 }
 
 type Model = BTreeMap<String, Content>;
@@ -451,22 +468,13 @@ fn a_checkpoint_has_all_families_at_one_moment() {
 /// other family's part of a batch away.
 #[test]
 fn a_flush_is_not_committed_before_its_log_is_durable() {
-    let held = Arc::new(lithify_env::sync::Mutex::new(()));
-    let Env { fs, rt } = world();
-    let gate = held.clone();
-    let fs: Arc<dyn Fs> = Arc::new(FaultFs::new(fs, move |op| {
-        if op.path.to_string_lossy().ends_with(".log") && op.name.starts_with("sync") {
-            drop(gate.lock());
-        }
-        None
-    }));
-    let env = Env { fs, rt };
+    let (gate, _, env) = with_gate(".log");
     let db = open(&env);
     let a = db.create_column_family("a", own()).unwrap();
     let mut batch = WriteBatch::new();
     batch.put(b"k", b"1").unwrap();
     batch.put_cf(&a, b"k", b"1").unwrap();
-    let closed = held.lock();
+    let closed = gate.lock();
     db.write(&batch).unwrap();
     std::thread::scope(|scope| {
         let flush = scope.spawn(|| a.flush());
@@ -548,22 +556,6 @@ fn a_batch_without_names_is_refused_by_a_family() {
     db.close().unwrap();
 }
 
-/// A file system whose manifests are not synced while the gate is held, and how many syncs came to it.
-fn with_gate() -> (Arc<lithify_env::sync::Mutex<()>>, Arc<std::sync::atomic::AtomicUsize>, Env) {
-    let gate = Arc::new(lithify_env::sync::Mutex::new(()));
-    let syncs = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let Env { fs, rt } = world();
-    let (held, count) = (gate.clone(), syncs.clone());
-    let fs: Arc<dyn Fs> = Arc::new(FaultFs::new(fs, move |op| {
-        if op.path.to_string_lossy().contains("MANIFEST") && op.name.starts_with("sync") {
-            count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-            drop(held.lock());
-        }
-        None
-    }));
-    (gate, syncs, Env { fs, rt })
-}
-
 /// Time for a thread to come to where it waits.
 const A_WHILE: Duration = Duration::from_millis(100);
 
@@ -571,17 +563,17 @@ const A_WHILE: Duration = Duration::from_millis(100);
 #[test]
 fn who_deletes_files_of_a_family_that_is_dropped_is_told() {
     within(Duration::from_secs(20), "deleting files beside a drop", || {
-        let (gate, syncs, env) = with_gate();
+        let (gate, syncs, env) = with_gate("MANIFEST");
         let db = open(&env);
         let x = db.create_column_family("x", own()).unwrap();
         x.put(b"k", b"1").unwrap();
         x.flush().unwrap();
         x.put(b"k", b"2").unwrap();
-        let before = syncs.load(std::sync::atomic::Ordering::SeqCst);
+        let before = syncs.load(SeqCst);
         let closed = gate.lock();
         std::thread::scope(|scope| {
             let flush = scope.spawn(|| x.flush());
-            let reached = || syncs.load(std::sync::atomic::Ordering::SeqCst) > before;
+            let reached = || syncs.load(SeqCst) > before;
             soon("no edit is written", reached);
             let delete = scope.spawn(|| x.delete_files_in_range(None, None));
             std::thread::sleep(A_WHILE);
@@ -599,15 +591,15 @@ fn who_deletes_files_of_a_family_that_is_dropped_is_told() {
 /// A copy is of the families that there are once it has its turn.
 #[test]
 fn a_checkpoint_beside_a_drop_has_the_others() {
-    let (gate, syncs, env) = with_gate();
+    let (gate, syncs, env) = with_gate("MANIFEST");
     let db = open(&env);
     db.create_column_family("x", own()).unwrap().put(b"k", b"1").unwrap();
     db.put(b"k", b"2").unwrap();
-    let before = syncs.load(std::sync::atomic::Ordering::SeqCst);
+    let before = syncs.load(SeqCst);
     let closed = gate.lock();
     std::thread::scope(|scope| {
         let dropped = scope.spawn(|| db.drop_column_family("x"));
-        soon("no edit is written", || syncs.load(std::sync::atomic::Ordering::SeqCst) > before);
+        soon("no edit is written", || syncs.load(SeqCst) > before);
         let copied = scope.spawn(|| db.checkpoint("copy"));
         std::thread::sleep(A_WHILE);
         drop(closed);
@@ -622,13 +614,13 @@ fn a_checkpoint_beside_a_drop_has_the_others() {
 /// What is set for the whole database is in force in a family that is made meanwhile, which can be set afterwards.
 #[test]
 fn a_family_made_beside_a_change_of_settings_has_it() {
-    let (gate, syncs, env) = with_gate();
+    let (gate, syncs, env) = with_gate("MANIFEST");
     let db = open(&env);
-    let before = syncs.load(std::sync::atomic::Ordering::SeqCst);
+    let before = syncs.load(SeqCst);
     let closed = gate.lock();
     std::thread::scope(|scope| {
         let made = scope.spawn(|| db.create_column_family("x", own()));
-        soon("no edit is written", || syncs.load(std::sync::atomic::Ordering::SeqCst) > before);
+        soon("no edit is written", || syncs.load(SeqCst) > before);
         let set = scope.spawn(|| db.set_settings(&[("durability", "sync")]));
         std::thread::sleep(A_WHILE);
         drop(closed);
@@ -645,14 +637,14 @@ fn a_family_made_beside_a_change_of_settings_has_it() {
 #[test]
 fn a_checkpoint_beside_an_ingestion_has_what_was_written_before_it() {
     let gates = [(); 2].map(|()| Arc::new(lithify_env::sync::Mutex::new(())));
-    let made = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let made = Arc::new(AtomicUsize::new(0));
     let Env { fs, rt } = world();
     let (held, count) = (gates.clone(), made.clone());
     let fs: Arc<dyn Fs> = Arc::new(FaultFs::new(fs, move |op| {
         let thread = std::thread::current();
         let flushes = thread.name().is_some_and(|name| name.ends_with("flush"));
         if flushes && op.name == "create" && op.path.extension().is_some_and(|e| e == "sst") {
-            let nth = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let nth = count.fetch_add(1, SeqCst);
             if let Some(gate) = held.get(nth) {
                 drop(gate.lock());
             }
@@ -668,7 +660,7 @@ fn a_checkpoint_beside_an_ingestion_has_what_was_written_before_it() {
     let [first, second] = gates.each_ref().map(|gate| gate.lock());
     std::thread::scope(|scope| {
         let copied = scope.spawn(|| db.checkpoint("copy"));
-        soon("no table is made", || made.load(std::sync::atomic::Ordering::SeqCst) == 1);
+        soon("no table is made", || made.load(SeqCst) == 1);
         db.put(b"k", b"1").unwrap();
         let taken = scope.spawn(|| db.ingest(&[Path::new("z.sst")], &IngestOptions::default()));
         std::thread::sleep(A_WHILE);

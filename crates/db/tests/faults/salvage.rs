@@ -382,4 +382,10 @@ fn an_ingested_table_is_as_new_as_its_ingestion() {
     assert!(!report.lost.is_empty());
     let news = |content: &Content| content.iter().filter(|(_, v)| **v == *b"new").count();
     assert_eq!(news(&content), 2, "{content:?}");
+
+    // Only the manifest knows its number.
+    let mut orphaned = image;
+    orphaned.retain(|name, _| !matches!(kind(name), "MANIFEST" | "CURRENT"));
+    let (report, _) = salvage(&orphaned, &rt);
+    assert!(report.lost.iter().any(|lost| lost.to_string().contains("taken in")), "{report:?}");
 }

@@ -88,7 +88,8 @@ pub fn cursor_after(
 }
 
 impl View<'_> {
-    /// Idle files of `level` in the order in which they should be compacted. Of those that may be, [`SEEDS_TRIED`] are enough.
+    /// Idle files of `level` in the order in which they should be compacted. A caller tries
+    /// [`SEEDS_TRIED`] of those that it may take.
     pub fn seeds(&self, level: Level) -> impl Iterator<Item = &FileRef> {
         let all = self.seeds[usize::from(level)].get_or_init(|| order_seeds(self, level));
         all.iter().filter(|f| self.is_idle(f))

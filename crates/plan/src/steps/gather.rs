@@ -18,8 +18,7 @@
 //! By that alone level 0 would go on growing where writers are as fast as the machine sustains: a byte more is the cheaper
 //! the more there are, and what is merged in place is merged again and again, which the cost of one more does not show. So
 //! lots end once level 0 has half of what lies below, and as many bytes as the memtables that stop writers by their number;
-//! and whatever lies below once its bytes slow writers down.
-//! Then the stretch of keys that is most worth goes down, one after the other and with merges in place between, so that all
+//! and, whatever lies below, once its bytes slow writers down. Then the stretch of keys that is most worth goes down, one after the other and with merges in place between, so that all
 //! ranges go at different times, and none makes the others deep. How deep level 0 may be for that grows with what it has, or
 //! it would never be shallow enough where writers are faster than the machine sustains:
 //!

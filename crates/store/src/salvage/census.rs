@@ -105,7 +105,7 @@ impl<'a> Census<'a> {
         census
     }
 
-    /// All tables that are `listed`, but for those of another database. `doubted` is a manifest that
+    /// All tables that are `listed`, but for those of another database that were not taken in. `doubted` is a manifest that
     /// reads and lost edits.
     pub(super) fn listed(
         dir: &Dir,
@@ -119,7 +119,9 @@ impl<'a> Census<'a> {
         for &number in listed {
             let props = properties(dir, number);
             let stated = stated.get(&number).copied();
-            let maker = props.as_ref().map_or("", |props| &props.creating_db_identity);
+            // A table that was taken in has its maker's identity, or none.
+            let own = props.as_ref().filter(|props| !props.is_external());
+            let maker = own.map_or("", |props| &props.creating_db_identity);
             if stated.is_none() && !maker.is_empty() && db_id.is_some_and(|id| id != maker) {
                 let name = FileName::Table(number);
                 notes.push(format!("{name} is of another database: left out"));

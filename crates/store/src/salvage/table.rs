@@ -242,7 +242,7 @@ impl TableSalvage {
         let entries = self.open.as_ref().filter(|entries| entries.valid())?;
         let key = entries.internal_key();
         let tag = match self.number {
-            Some(number) if key.tag.seq() == 0 => Tag(number << 8 | u64::from(key.tag.kind_byte())),
+            Some(number) if key.tag.seq() == 0 => key.tag.with_seq(number),
             _ => key.tag,
         };
         Some((key.user, tag, entries.value()))

@@ -146,7 +146,7 @@ impl TableReader {
     pub(crate) fn numbered(&self, tag: Tag) -> Tag {
         match self.global_seq {
             None => tag,
-            Some(seq) => Tag(seq << 8 | u64::from(tag.kind_byte())),
+            Some(seq) => tag.with_seq(seq),
         }
     }
     /// The sequence number of all entries, if the table was taken in under one; those in its blocks

@@ -204,7 +204,7 @@ impl Shell {
             frozen.push(family.freeze_for_flush(held.log())?);
         }
         let alone = families.len() == 1 && self.shared.writes.prepared.is_empty();
-        let _copied = Copied::new(&self.shared.writes.copies);
+        let _copying = Copying::new(&self.shared.writes.copies);
         let held = (!alone).then_some(held);
         for (family, frozen) in families.iter().zip(frozen) {
             family.wait_flushed(frozen)?;
@@ -226,17 +226,18 @@ impl Shell {
     }
 }
 
-/// A copy waits for flushes without the write turn: tables that are taken in meanwhile wait for what was written before them.
-struct Copied<'a>(&'a AtomicUsize);
+/// A copy waits for flushes, and may do so without the write turn. While it lives an ingestion waits until what was written
+/// before it is in tables.
+struct Copying<'a>(&'a AtomicUsize);
 
-impl<'a> Copied<'a> {
-    fn new(copies: &'a AtomicUsize) -> Copied<'a> {
+impl<'a> Copying<'a> {
+    fn new(copies: &'a AtomicUsize) -> Copying<'a> {
         copies.fetch_add(1, Ordering::SeqCst);
-        Copied(copies)
+        Copying(copies)
     }
 }
 
-impl Drop for Copied<'_> {
+impl Drop for Copying<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }

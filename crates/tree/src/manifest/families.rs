@@ -19,6 +19,7 @@ use lithify_lsm::Version;
 use lithify_store::manifest::translate;
 use lithify_store::places;
 
+use crate::alter::Alone;
 use crate::family::TreeParts;
 use crate::open::written::write_options;
 use crate::settings::Settings;
@@ -100,9 +101,11 @@ impl Shared {
 }
 
 impl Shell {
-    /// Takes the turn, for a change of the families. Nothing is in doubt then.
-    fn hold_families(&self) -> Result<Held<'_>> {
+    /// Takes the turn, for a change of the families. Nothing is in doubt then, and no other thread changes settings: what is set
+    /// for the whole database would not reach a family that is not there yet.
+    fn hold_families(&self) -> Result<(Alone<'_>, Held<'_>)> {
         self.check_caller()?;
+        let alone = self.alone();
         let mut held = Held::new(self, self.take_turn()?);
         if let Some(error) = self.family_of(DEFAULT_CF)?.family.gate.refused() {
             return Err(error);
@@ -110,7 +113,7 @@ impl Shell {
         // A lost log is replaced while there is one family, and then it can't be known any more.
         self.check_replaced(held.log(), false)?;
         self.sync_closing(held.log())?;
-        Ok(held)
+        Ok((alone, held))
     }
 
     /// Makes a column family. It is there once this returns, whatever happens then.
@@ -126,12 +129,9 @@ impl Shell {
                 name.len()
             )));
         }
-        self.check_caller()?;
-        // What is set for the whole database meanwhile would not reach a family that is not there yet.
-        let _one_at_a_time = self.alone();
-        let settings = options.settings_in(&self.shared.db_settings.load(), name)?;
         let order = options.order_of(name, None)?;
-        let mut held = self.hold_families()?;
+        let (_alone, mut held) = self.hold_families()?;
+        let settings = options.settings_in(&self.shared.db_settings.load(), name)?;
         if self.families().iter().any(|family| family.family.name == name) {
             return Err(Error::invalid(format!(
                 "there is a column family `{name}` already; open it with column_family"
@@ -200,9 +200,7 @@ impl Shell {
         if name == DEFAULT_NAME {
             return Err(Error::invalid("the default column family can't be dropped"));
         }
-        self.check_caller()?;
-        let _one_at_a_time = self.alone();
-        let mut held = self.hold_families()?;
+        let (_alone, mut held) = self.hold_families()?;
         let family = self.family_named(name)?;
         let edit = WireEdit { cf: family.family.cf, cf_drop: true, ..WireEdit::default() };
         family.change_families(edit)?;

@@ -157,7 +157,7 @@ impl Shell {
             // The log of now may hold what other families wrote before, and what is in no memtable.
             self.sync_held(log)?;
         }
-        // A copy under way has no log, so what was written before must be in its tables, too.
+        // A copy under way takes no log along: what was written before has to be in tables.
         let copied = self.shared.writes.copies.load(Ordering::SeqCst) > 0;
         match overlap || unlogged || copied {
             true => self.wait_flushed(last),

@@ -306,10 +306,35 @@ fn a_dropped_family_gives_back_what_it_took_of_the_disk() {
     let job = started.expect("a compaction began");
     assert_eq!(taken().running, 1);
     db.shell.drop_family("a").unwrap();
-    let wait = || std::thread::sleep(Duration::from_millis(10));
-    let mut looks = std::iter::repeat_with(|| taken().running).take(1000).inspect(|_| wait());
-    assert!(looks.any(|running| running == 0));
+    assert_eq!(taken().running, 0);
     a.drive(Event::Failed { job, error: Error::new(ErrorKind::ShuttingDown, "stopped") });
     assert_eq!((taken().promised, taken().running, taken().busy), (0, 0, 0));
+    db.close().unwrap();
+}
+
+/// It has the largest memtable, and keeps it.
+#[test]
+fn a_stopped_family_keeps_no_others_from_being_frozen() {
+    let mut settings = Settings::default();
+    (settings.memtable_bytes, settings.memtable_count) = (64 << 10, 3);
+    let with = OpenOptions { env: Some(world()), ..OpenOptions::new(settings) };
+    let db = open_database(with, "db".as_ref()).unwrap();
+    let family = |n| db.shell.create_family(&format!("f{n}"), &ColumnFamilyOptions::default());
+    let families: Vec<Shell> = (0..21).map(|n| family(n).unwrap()).collect();
+    let write = |family: &Shell, n: u32| {
+        family.put(&n.to_be_bytes(), &[1; 200], &WriteOptions::default()).unwrap();
+    };
+    let (stopped, others) = families.split_last().unwrap();
+    (0..240).for_each(|n| write(stopped, n));
+    let stop = Pressure { stop: Some(Cause::L0Files), ..Pressure::default() };
+    let now = db.shell.shared.resources.env.rt.now();
+    stopped.family.gate.press(stop, now, &db.shell.shared.events);
+    let active = |family: &Shell| family.super_version().mems[0].table.bytes();
+    let most = 5 * (64 << 10) + 21 * (16 << 10);
+    for n in 0..220 {
+        others.iter().for_each(|family| write(family, n));
+        let all: usize = families.iter().map(active).sum();
+        assert!(all < most, "{all} bytes of active memtables");
+    }
     db.close().unwrap();
 }

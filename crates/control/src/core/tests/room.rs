@@ -187,15 +187,20 @@ fn answer(w: &mut World) -> Option<Option<ErrorKind>> {
     })
 }
 
+/// Two cores over one disk with room for one compaction, and what they took of it.
+fn two_over_a_disk() -> (Taken, World, World) {
+    let mut all = Taken::default();
+    let mut cores = [(); 2].map(|()| with_room(3 * MIB / 2));
+    cores.iter_mut().for_each(|w| beside(w, &mut all, Event::Tick));
+    let [one, two] = cores;
+    (all, one, two)
+}
+
 /// What one core promised to a compaction no other over the same disk promises again; it waits, without an error, and
 /// what was written meanwhile is not there for it either.
 #[test]
 fn room_is_promised_once_for_all_cores_over_a_disk() {
-    let mut all = Taken::default();
-    let (mut one, mut two) = (with_room(3 * MIB / 2), with_room(3 * MIB / 2));
-    for w in [&mut one, &mut two] {
-        beside(w, &mut all, Event::Tick);
-    }
+    let (mut all, mut one, mut two) = two_over_a_disk();
     beside(&mut one, &mut all, anew());
     let (job, spec) = one.compaction().expect("there is room for one");
     assert_eq!(all, Taken { promised: MIB, made: 0, running: 1, busy: 1 });
@@ -228,11 +233,7 @@ fn what_never_fits_is_told_beside_others_at_work() {
 /// A column family is dropped while a compaction of it is at work: what that took others may take again.
 #[test]
 fn the_core_of_a_dropped_family_gives_back_what_it_took() {
-    let mut all = Taken::default();
-    let (mut one, mut two) = (with_room(3 * MIB / 2), with_room(3 * MIB / 2));
-    for w in [&mut one, &mut two] {
-        beside(w, &mut all, Event::Tick);
-    }
+    let (mut all, mut one, mut two) = two_over_a_disk();
     beside(&mut one, &mut all, anew());
     let (job, _) = one.compaction().expect("there is room for one");
     beside(&mut one, &mut all, Event::Closing);
