@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Result, memory};
+use lithify_base::{Comparator, Key, Result, memory};
 use lithify_engine::{Caps, Engine};
 use lithify_env::sync::Arc;
 use lithify_env::{IoBuf, OpenOpts, PendingIo, SharedUrgency, Ticket, spawn_read};
@@ -79,6 +79,9 @@ struct Source {
     file: lithify_env::FileRef,
     /// True if it may be relied on that no key lies before the file's range.
     bounded: bool,
+    /// Where its index ends above the next file of the run, as LevelDB's and old RocksDB's do (`l` behind `key9`): the
+    /// first key of that one.
+    end: Option<Key>,
 }
 
 impl Blocks {
@@ -87,6 +90,12 @@ impl Blocks {
         let source = self.before.partition_point(|&before| before <= block) - 1;
         (source, block - self.before[source])
     }
+}
+
+/// `next`, the first key of the file behind `source`, if its index ends above it.
+fn end_before(source: &Source, next: &Key, order: &dyn Comparator) -> Option<Key> {
+    let last = source.input.block_fences().len().checked_sub(1)?;
+    order.compare(source.input.separator(last), next).is_gt().then(|| next.clone())
 }
 
 impl BlockIndex for Inputs {
@@ -98,7 +107,11 @@ impl BlockIndex for Inputs {
     }
     fn last_key(&self, run: usize, block: usize) -> &[u8] {
         let (source, no) = self.0[run].source(block);
-        self.0[run].files[source].input.separator(no)
+        let Source { input, end, .. } = &self.0[run].files[source];
+        match end {
+            Some(end) if no + 1 == input.block_fences().len() => end,
+            _ => input.separator(no),
+        }
     }
     fn first_key(&self, run: usize, block: usize) -> Option<&[u8]> {
         let (source, no) = self.0[run].source(block);
@@ -212,7 +225,10 @@ impl Feed {
                     false => input.table().file().clone(),
                 };
                 let (meta, input) = (meta.clone(), input.clone());
-                blocks.files.push(Source { meta, input, file, bounded });
+                if let Some(before) = blocks.files.last_mut() {
+                    before.end = end_before(before, &meta.range.lo, &*context.order);
+                }
+                blocks.files.push(Source { meta, input, file, bounded, end: None });
             }
             all.push(blocks);
         }

@@ -6,10 +6,12 @@ use std::path::Path;
 
 use lithify_base::{CfId, End, FileId, JobId, KeyRange, Kind, Pos, Prefixes, Tag, bytewise};
 use lithify_env::sync::Arc;
-use lithify_env::{BufPool, Class, Env, Fs, Job, Mapped, MemFs, OsRt, RtOptions, Step, oneshot};
+use lithify_env::{
+    BufPool, Class, Env, Fs, Job, Mapped, MemFs, OpenOpts, OsRt, RtOptions, Step, oneshot,
+};
 use lithify_files::dir::Dir;
 use lithify_format::compress::Codec;
-use lithify_lsm::{Edit, FileRef, Version};
+use lithify_lsm::{Edit, FileMeta, FileRef, Version};
 use lithify_memtable::{HeapPool, MemTable, MemTableOptions};
 use lithify_merge::workload::Choices;
 use lithify_plan::{Cost, CutPolicy, JobSpec, Kind as JobKind, Prio, Reason};
@@ -118,6 +120,30 @@ impl World {
         self.inputs.sort_by(|a, b| {
             (a.pos.level, order(a)).cmp(&(b.pos.level, order(b))).then(a.range.lo.cmp(&b.range.lo))
         });
+    }
+
+    /// Takes over the tables of a LevelDB directory under `db/tests/foreign`, as files of one run of level 1.
+    pub(crate) fn take_over(&mut self, directory: &str) {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../db/tests/foreign");
+        let listed = std::fs::read_dir(tests.join(directory)).unwrap();
+        let paths = listed.map(|entry| entry.unwrap().path());
+        for path in paths.filter(|path| path.extension().is_some_and(|end| end == "ldb")) {
+            let bytes = std::fs::read(&path).unwrap();
+            // Beyond what jobs make here.
+            let id: u64 =
+                1000 + path.file_stem().unwrap().to_str().unwrap().parse::<u64>().unwrap();
+            let to = Path::new("/db").join(format!("{id:06}.ldb"));
+            self.fs.open(&to, OpenOpts::write().or_create()).unwrap().write_at(&bytes, 0).unwrap();
+            let unknown = End { key: key(0)[..].into(), inclusive: true };
+            let range = KeyRange { lo: key(0)[..].into(), hi: unknown };
+            let mut file = FileMeta::new(FileId(id), Pos::base(1), range);
+            file.bytes = bytes.len() as u64;
+            let entries = self.entries(&[Arc::new(file.clone())]);
+            let (first, last) = (&entries[0].0, &entries[entries.len() - 1].0);
+            file.range = KeyRange::incl(&first[..], &last[..]);
+            self.inputs.push(Arc::new(file));
+        }
+        self.inputs.sort_by(|a, b| a.range.lo.cmp(&b.range.lo));
     }
 
     pub(crate) fn runs(&self) -> Vec<InputRun> {

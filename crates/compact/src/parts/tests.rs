@@ -8,8 +8,9 @@ use lithify_env::{BufPool, Fs, OpenOpts, Receiver, oneshot, panic_message, read_
 use lithify_format::block::TRAILER_LEN;
 use lithify_format::table::footer::Footer;
 use lithify_format::table::metaindex::{MetaIndex, PROPERTIES};
-use lithify_lsm::FileMeta;
+use lithify_lsm::{FileMeta, FileRef};
 use lithify_merge::workload::Choices;
+use lithify_tables::sst::FullIndex;
 
 use super::*;
 use crate::testing::{Entry, World, drive, spawned};
@@ -376,6 +377,31 @@ fn a_key_outside_of_its_tables_bounds_is_no_loss() {
         }
     }
     assert!(failed > 2, "{failed} of 28 jobs would have lost keys");
+}
+
+/// An index of LevelDB ends above the last key of its file, and so above the first ones of the next file of the level:
+/// `l` behind `key079`. Sets that were cut by such ends had keys in none of them.
+#[test]
+fn files_whose_indexes_end_above_the_next_file_lose_nothing() {
+    let mut world = World::new(6);
+    world.take_over("leveldb-neighbours");
+    let runs = world.runs();
+    let ends = |(_, index): &(FileRef, Arc<FullIndex>)| {
+        (0..index.block_fences().len()).map(|i| index.separator(i).to_vec()).collect::<Vec<_>>()
+    };
+    assert!(runs.len() == 1 && !runs[0].files.iter().flat_map(ends).is_sorted());
+    let before: Vec<Vec<u8>> = world.entries(&world.inputs).into_iter().map(|e| e.0).collect();
+    assert_eq!(before.len(), 400);
+    for seed in 0..40 {
+        let engine = Arc::new(Fickle(Mutex::new(Choices::new(seed))));
+        let engines = Arc::new(Engines::in_place_of_cpu(engine));
+        let spec = world.spec(1);
+        let job = |report| CompactionJob::new(world.context.clone(), engines, spec, report);
+        let files = spawned(&world.context, job).result.unwrap();
+        let files: Vec<FileRef> = files.into_iter().map(Arc::new).collect();
+        let after: Vec<Vec<u8>> = world.entries(&files).into_iter().map(|e| e.0).collect();
+        assert!(after == before, "seed {seed}: {} of {} entries", after.len(), before.len());
+    }
 }
 
 /// The CPU, which wants something else each time it is asked.

@@ -60,6 +60,7 @@ fn directories() -> Vec<(&'static str, Maker)> {
     vec![
         ("leveldb-filter", Maker::LevelDb),
         ("leveldb-log", Maker::LevelDb),
+        ("leveldb-neighbours", Maker::LevelDb),
         ("leveldb-snappy", Maker::LevelDb),
         ("rocksdb-versions", Maker::RocksDb),
         ("rocksdb-recycled", Maker::RocksDb),

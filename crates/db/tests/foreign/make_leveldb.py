@@ -75,6 +75,15 @@ def shared(db, path, options):
     return db
 
 
+def neighbours(db, path, options):
+    """Files side by side in one level: each index ends at `l`, above the first key of the next file."""
+    for first in range(0, 400, 80):
+        for n in range(first, first + 80):
+            db.put(b"key%03d" % n, b"%d " % (n * n) * 9)
+        # Nothing is there: the memtable becomes a file of the deepest level that has room for it.
+        db.compact_range(start=b"x", stop=b"y")
+
+
 def logged(db, path, options):
     """A log and nothing else."""
     db.put(b"only", b"in the log")
@@ -85,6 +94,7 @@ DIRECTORIES = {
     "leveldb-snappy": (mixed, {"compression": "snappy", **SMALL}),
     "leveldb-filter": (mixed, {"compression": None, "bloom_filter_bits": 10, **SMALL}),
     "leveldb-log": (logged, {}),
+    "leveldb-neighbours": (neighbours, {"compression": "snappy", "block_size": 256}),
     # Too large to keep: only where it is asked for.
     "leveldb-shared": (shared, {"compression": None, "max_file_size": 1 << 20, **SMALL}),
 }
