@@ -321,8 +321,13 @@ impl Parts {
 
     /// Tells how the compaction ended.
     fn report(&self, end: End<Made>) {
+        let read = match &end {
+            End::Built(_) => self.spec.inputs.iter().map(|f| f.bytes).sum(),
+            // It may have come nowhere, and be tried again and again.
+            End::Failed(..) => self.spec.control.progress().0,
+        };
         let mut work = JobWork {
-            read: self.spec.inputs.iter().map(|f| f.bytes).sum(),
+            read,
             nanos: self.context.env.rt.now().since(self.began).as_nanos() as u64,
             cpu_nanos: self.cpu_nanos.load(Ordering::Relaxed),
             ..JobWork::default()

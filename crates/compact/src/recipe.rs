@@ -148,7 +148,7 @@ pub(crate) fn flush(
     let mut recipe = Recipe::new(1);
     recipe.order = context.order.clone();
     recipe.snapshots = snapshots;
-    recipe.tombstones = Fragments::from_raw(raw, &*context.order);
+    recipe.tombstones = Fragments::for_snapshots(raw, &recipe.snapshots, &*context.order);
     recipe.hard_splits = splits;
     recipe.file_bytes = u64::MAX;
     recipe.drop_tombstones = false;

@@ -156,7 +156,7 @@ pub enum Progress {
     /// Everything taken so far is merged: only an offer or a seal gets it further.
     Starved,
     /// Work goes on elsewhere, and nothing is to be done before the ticket completes. The host polls again
-    /// then, or about a second later if the ticket is not complete by that time.
+    /// then, or a quarter of a second later if the ticket is not complete by that time.
     Pending(Ticket),
     /// The output is complete. The products of this batch are the last.
     Done(Box<Ledger>),
@@ -248,7 +248,8 @@ pub trait Session: Send {
     fn offer(&mut self, set: BlockSet) -> Offer;
     /// No more sets will come.
     fn seal(&mut self);
-    /// Does a bounded slice of work on the caller's thread (a millisecond or less) and replaces the
+    /// Does a bounded slice of work on the caller's thread (a millisecond or less, but for a long chain of merge operands)
+    /// and replaces the
     /// content of `out` by what is finished: whole sets, unless this is the CPU engine. Never blocks.
     fn poll(&mut self, out: &mut Products) -> Progress;
     /// How long it expects to be silent over the sets that it has, in the time of the caller's clock; none if

@@ -6,9 +6,11 @@
 //! in-memory file system in [`MemFs`]; [`FaultFs`] wraps either to make it misbehave,
 //! [`CappedFs`] to keep few files open, [`SharedFs`] to open each once and keep it, and [`WatchedFs`] to know which calls hang.
 //!
-//! Keeps: no call here holds a lock of this crate across another room's code; a failed call is
+//! Keeps: no call here holds a lock of this crate across another room's code, but for how urgent a waiting job is and which
+//! files a cap on descriptors has to keep, which are asked under one; a failed call is
 //! typed as an [`IoError`] that says which operation on which path failed, and nothing is retried
-//! behind the caller's back except an interrupted system call.
+//! behind the caller's back except an interrupted system call, an open in another way where the file system refuses the first,
+//! and under a cap an open that found no descriptor.
 //!
 //! Leaves to others: what files mean, when to sync them, and how to react to a failure.
 

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! data block*                                            from engines
-//! filter, index partition*, index, lithify.blocks,       the tail
-//!   range-del, properties, meta-index, footer
+//! filter, index partition*, index, dictionary,           the tail
+//!   lithify.blocks, range-del, properties, meta-index, footer
 //! ```
 //!
 //! Keeps: data blocks come from engines; everything behind them is built by [`tail`] from block

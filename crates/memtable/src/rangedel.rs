@@ -1,4 +1,5 @@
-//! The range tombstones of a memtable: a short list in the order of arrival.
+//! The range tombstones of a memtable: a list in the order of arrival, which readers look through. A database flushes a
+//! memtable that has many.
 //!
 //! Keeps: a reader that learnt of a tombstone's sequence number sees the tombstone.
 //! Leaves to others: fragments, and how a tombstone hides entries.

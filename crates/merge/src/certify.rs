@@ -1,8 +1,9 @@
 //! Certify: proof that an engine's output is what the ledger says, without trusting the engine.
 //!
-//! Keeps: an output that passes [`Mode::Full`] is strictly ordered, inside the job's range, cut by
-//! the recipe, checksummed, counted right, and holds exactly the entries the ledger weighed, values
-//! included; every key's hash is where the filter will look. [`Mode::Meta`] proves the same of block
+//! Keeps: an output that passes [`Mode::Full`] is strictly ordered, inside the job's range, cut where
+//! the recipe cuts, checksummed, counted right, and holds exactly the entries the ledger weighed, values
+//! included, each where a search finds it; every key's hash is where the filter will look. Blocks may be larger than
+//! the recipe's. [`Mode::Meta`] proves the same of block
 //! bounds, counts and stated weights only: enough for the in-process kernel, whose writer compares
 //! every entry with the one before it. [`Mode::Sums`] lies between: a machine's memory and its bus are
 //! checked in all blocks, its program in a sample.
@@ -13,7 +14,8 @@
 use std::borrow::Cow;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Error, ErrorKind, InternalKey, Result};
+use lithify_base::{Error, ErrorKind, InternalKey, Kind, Result};
+use lithify_format::block::BlockIter;
 use lithify_format::checksum::raw_sum;
 use lithify_format::compress::Decoder;
 use lithify_format::filter::key_hash;
@@ -173,6 +175,8 @@ impl Certifier {
     fn entries_of(&mut self, recipe: &Recipe, products: &Products, b: &BlockMeta) -> Result<()> {
         let order = &*recipe.order;
         let payload = &*payload(&mut self.decoder, recipe, products, b)?;
+        // A walk from the front does not need restart points, and searches begin at them.
+        BlockIter::new(payload)?.check_restarts()?;
         self.view.decode(payload, &[])?;
         let mut seen = BlockMeta { min_seq: lithify_base::MAX_SEQ, ..BlockMeta::default() };
         let mut hashes = products.hashes(b).iter();
@@ -184,7 +188,10 @@ impl Certifier {
             {
                 return Err(broken("entries are out of order"));
             }
-            let Some(kind) = e.tag.kind() else { return Err(broken("an unknown entry kind")) };
+            let kind = e.tag.kind().filter(|kind| *kind != Kind::RangeDelete);
+            let Some(kind) = kind else {
+                return Err(broken("an entry of a kind that no block has"));
+            };
             seen.count(kind, e.tag.seq(), e.key.len(), e.value.len());
             seen.weight = seen.weight.wrapping_add(e.weight);
             if let Some(hash) = recipe.prefixes.of(e.key).map(key_hash)

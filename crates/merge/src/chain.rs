@@ -97,22 +97,76 @@ impl Chain {
         let operands: Vec<&[u8]> = self.operands.iter().rev().map(|o| &o.value[..]).collect();
         full_merge(op, &self.key, base, &operands)
     }
-    /// Combines neighbours wherever the operator can. A combined operand has the tag of its newest.
+    /// Combines neighbours wherever the operator can, pairs first and then pairs of pairs: one after the other, a long
+    /// chain that grows with each would be copied once for each. A combined operand has the tag of its newest.
     pub(crate) fn fold(&mut self, op: &dyn MergeOperator) {
-        let mut folded: Vec<Operand> = Vec::with_capacity(self.operands.len());
-        for older in self.operands.drain(..) {
-            let merged = folded
-                .last()
-                .and_then(|newer| partial_merge(op, &self.key, &older.value, &newer.value));
-            match (merged, folded.last_mut()) {
-                (Some(value), Some(newer)) => {
+        loop {
+            let before = self.operands.len();
+            let mut folded: Vec<Operand> = Vec::with_capacity(before);
+            let mut rest = self.operands.drain(..).peekable();
+            while let Some(mut newer) = rest.next() {
+                let merge =
+                    |older: &Operand| partial_merge(op, &self.key, &older.value, &newer.value);
+                if let Some(value) = rest.peek().and_then(merge)
+                    && let Some(older) = rest.next()
+                {
                     newer.value = value;
                     newer.inputs.0 += older.inputs.0;
                     newer.inputs.1 = newer.inputs.1.wrapping_add(older.inputs.1);
                 }
-                _ => folded.push(older),
+                folded.push(newer);
+            }
+            drop(rest);
+            self.operands = folded;
+            if self.operands.len() == before {
+                return;
             }
         }
-        self.operands = folded;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use lithify_base::Kind;
+
+    use super::*;
+
+    /// Joins operands, and counts the bytes that it was given.
+    #[derive(Default)]
+    struct Join(AtomicUsize);
+
+    impl MergeOperator for Join {
+        fn name(&self) -> &str {
+            "join"
+        }
+        fn full_merge(&self, _: &[u8], _: Option<&[u8]>, all: &[&[u8]]) -> Result<Vec<u8>> {
+            Ok(all.concat())
+        }
+        fn partial_merge(&self, _: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+            self.0.fetch_add(older.len() + newer.len(), Ordering::Relaxed);
+            Some([older, newer].concat())
+        }
+    }
+
+    /// Appends to one key, hundreds of thousands of them: each was copied with all newer ones.
+    #[test]
+    fn a_long_chain_is_not_copied_for_each_operand() {
+        let (operator, mut chain) = (Join::default(), Chain::default());
+        let count = 4097u64;
+        chain.begin(b"k", 0, 0, 0);
+        for n in (0..count).rev() {
+            let (tag, value) = (Tag::new(n + 1, Kind::Merge), n.to_be_bytes());
+            let (hash, content, weight) = (0, 0, n);
+            chain.push(&Input { key: b"k", tag, value: &value, run: 0, hash, content, weight });
+        }
+        chain.fold(&operator);
+        let all: Vec<u8> = (0..count).flat_map(|n| n.to_be_bytes()).collect();
+        let [made] = &chain.operands[..] else { panic!("{} operands", chain.operands.len()) };
+        assert!(made.value == all && made.tag.seq() == count);
+        assert_eq!(made.inputs, (count, count * (count - 1) / 2));
+        let given = operator.0.into_inner();
+        assert!(given < 16 * all.len(), "{given} bytes for {}", all.len());
     }
 }

@@ -246,6 +246,9 @@ impl CutCheck {
         if (start == Start::File) != announced {
             return Err(wrong("a file cut differs from the recipe's"));
         }
+        if self.cut.misses_split(recipe, products.last_key(b).user) {
+            return Err(wrong("a block reaches over a split key"));
+        }
         if let Some(tombstones) = self.open.take() {
             if self.blocks == 0 {
                 return Err(wrong("a file is cut before its first block"));

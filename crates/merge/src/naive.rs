@@ -309,20 +309,26 @@ fn combine(recipe: &Recipe, mut items: Vec<Version>) -> Vec<Version> {
     out
 }
 
-/// Operands combined with each other, newest first, wherever the operator can.
+/// Operands combined with each other, newest first, wherever the operator can: pairs of neighbours, then pairs of these,
+/// until none of a round can be.
 fn fold(recipe: &Recipe, chain: Vec<Version>) -> Vec<Version> {
     let Some(operator) = &recipe.operator else { return chain };
-    let mut groups: Vec<(Vec<u8>, Vec<Version>)> = Vec::new();
-    for item in chain {
-        if let Some((newer, group)) = groups.last_mut()
-            && let Some(both) =
-                partial_merge(&**operator, &item.entry.key, &item.entry.value, newer)
-        {
-            *newer = both;
-            group.push(item);
-            continue;
+    let mut groups: Vec<(Vec<u8>, Vec<Version>)> =
+        chain.into_iter().map(|item| (item.entry.value.clone(), vec![item])).collect();
+    let mut again = true;
+    while std::mem::take(&mut again) {
+        let mut at = 0;
+        while at + 1 < groups.len() {
+            let (newer, older) = (&groups[at], &groups[at + 1]);
+            let key = &older.1[0].entry.key;
+            if let Some(both) = partial_merge(&**operator, key, &older.0, &newer.0) {
+                let (_, older) = groups.remove(at + 1);
+                groups[at].0 = both;
+                groups[at].1.extend(older);
+                again = true;
+            }
+            at += 1;
         }
-        groups.push((item.entry.value.clone(), vec![item]));
     }
     let mut out = Vec::new();
     for (value, mut group) in groups {

@@ -13,11 +13,18 @@
 //! `k` is the place just before `k` with a zero byte behind it, and fragments always take that name.
 //! Other orders may have no key there: such a fragment is right for every reader, but no file can
 //! store it ([`Fragments::to_tombstones`]).
+//!
+//! Of deletions that lie in each other, as of a log that is cut at its beginning again and again, all together have
+//! as many pairs as the square of their number. So those who read at one moment ask for the newest ones alone
+//! ([`Fragments::newest`]), a flush for those that some snapshot tells apart ([`Fragments::for_snapshots`]), and a table,
+//! which is read at any moment, may only have so many ([`Fragments::of_table`]).
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Comparator, End, Error, Key, KeyRange, Result, Seq};
+use lithify_base::{Comparator, End, Error, ErrorKind, Key, KeyRange, Result, Seq};
 
 /// A range tombstone as written: the keys `[lo, hi)` have no value older than `seq`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +66,59 @@ struct Span {
     tomb: Tomb,
 }
 
+/// Most pairs of fragments and tombstones that a table's may make: 256 MiB.
+const PAIRS_MAX: u64 = 1 << 24;
+
+/// The tombstones over a fragment, newest first and of these the newest run's, with how many are alike.
+type Active = BTreeMap<(Reverse<Seq>, u16), usize>;
+
+/// Takes one out.
+fn leave(active: &mut Active, tomb: Tomb) {
+    let key = (Reverse(tomb.seq), tomb.run);
+    match active.get_mut(&key) {
+        Some(alike) if *alike > 1 => *alike -= 1,
+        _ => drop(active.remove(&key)),
+    }
+}
+
+/// Which of the tombstones over a fragment it keeps.
+enum Keep<'a> {
+    /// One of each sequence number.
+    All,
+    /// The same, until there are more than so many pairs of fragments and tombstones.
+    AtMost(u64),
+    /// The newest of each stripe that these snapshots make.
+    Of(&'a [Seq]),
+}
+
+impl Keep<'_> {
+    fn of(&self, active: &Active) -> Vec<Tomb> {
+        let mut tombs: Vec<Tomb> = Vec::new();
+        let Keep::Of(snapshots) = self else {
+            tombs.extend(active.keys().map(|&(Reverse(seq), run)| Tomb { seq, run }));
+            tombs.dedup_by_key(|t| t.seq);
+            return tombs;
+        };
+        let mut from = Bound::Unbounded;
+        while let Some((&(Reverse(seq), run), _)) = active.range((from, Bound::Unbounded)).next() {
+            tombs.push(Tomb { seq, run });
+            let Some(below) = snapshots.partition_point(|&s| s < seq).checked_sub(1) else { break };
+            from = Bound::Included((Reverse(snapshots[below]), 0));
+        }
+        tombs
+    }
+}
+
+/// Tombstones as written, with their intervals.
+fn spans(raw: impl IntoIterator<Item = RangeTombstone>) -> Vec<Span> {
+    let span = |t: RangeTombstone| Span {
+        lo: End::excl(t.lo),
+        hi: End::excl(t.hi),
+        tomb: Tomb { seq: t.seq, run: t.run },
+    };
+    raw.into_iter().map(span).collect()
+}
+
 /// Sorted, disjoint fragments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fragments {
@@ -84,12 +144,43 @@ impl Fragments {
         raw: impl IntoIterator<Item = RangeTombstone>,
         order: &dyn Comparator,
     ) -> Fragments {
-        let span = |t: RangeTombstone| Span {
-            lo: End::excl(t.lo),
-            hi: End::excl(t.hi),
-            tomb: Tomb { seq: t.seq, run: t.run },
-        };
-        Fragments::from_spans(raw.into_iter().map(span).collect(), order)
+        Fragments::from_spans(spans(raw), &Keep::All, order)
+    }
+    /// The same of a table, whose block may be anything.
+    ///
+    /// # Errors
+    /// `LimitExceeded` if they lie over each other so much that the fragments would take more than 256 MiB.
+    pub fn of_table(
+        raw: impl IntoIterator<Item = RangeTombstone>,
+        order: &dyn Comparator,
+    ) -> Result<Fragments> {
+        let spans = spans(raw);
+        let (number, keep) = (spans.len(), Keep::AtMost(PAIRS_MAX));
+        let out = Fragments::from_spans(spans, &keep, order);
+        if out.tombs() > PAIRS_MAX {
+            let what = format!(
+                "{number} range deletions of a table lie over each other in more than {PAIRS_MAX} places, which is \
+                 more than is kept in memory; rewrite it with the program that made it"
+            );
+            return Err(Error::new(ErrorKind::LimitExceeded, what));
+        }
+        Ok(out)
+    }
+    /// Those that a read of now sees: the newest over each key. Neighbours that are alike are one.
+    pub fn newest(
+        raw: impl IntoIterator<Item = RangeTombstone>,
+        order: &dyn Comparator,
+    ) -> Fragments {
+        Fragments::for_snapshots(raw, &[], order)
+    }
+    /// Those that a read of now or at one of `snapshots`, which ascend, sees: the newest of each stripe. A merge that
+    /// knows these snapshots makes the same of them as of all. Neighbours that are alike are one.
+    pub fn for_snapshots(
+        raw: impl IntoIterator<Item = RangeTombstone>,
+        snapshots: &[Seq],
+        order: &dyn Comparator,
+    ) -> Fragments {
+        Fragments::from_spans(spans(raw), &Keep::Of(snapshots), order)
     }
     /// The fragments of several sources together. Each source comes with the run that its tombstones
     /// are of from now on.
@@ -105,31 +196,43 @@ impl Fragments {
                 spans.extend(tombs.map(span));
             }
         }
-        Fragments::from_spans(spans, order)
+        Fragments::from_spans(spans, &Keep::All, order)
     }
-    fn from_spans(mut spans: Vec<Span>, order: &dyn Comparator) -> Fragments {
+    fn from_spans(mut spans: Vec<Span>, keep: &Keep<'_>, order: &dyn Comparator) -> Fragments {
         spans.retain(|t| t.lo.cmp(&t.hi, order).is_lt());
         spans.sort_by(|a, b| a.lo.cmp(&b.lo, order));
-        let mut ends: Vec<End> = spans.iter().flat_map(|t| [t.lo.clone(), t.hi.clone()]).collect();
+        let mut by_end: Vec<&Span> = spans.iter().collect();
+        by_end.sort_by(|a, b| a.hi.cmp(&b.hi, order));
+        let mut ends: Vec<&End> = spans.iter().flat_map(|t| [&t.lo, &t.hi]).collect();
         ends.sort_by(|a, b| a.cmp(b, order));
         ends.dedup_by(|a, b| a.cmp(b, order).is_eq());
 
-        let mut list = Vec::new();
-        let mut active: Vec<&Span> = Vec::new();
-        let mut waiting = spans.iter().peekable();
+        let (mut list, mut pairs): (Vec<Fragment>, u64) = (Vec::new(), 0);
+        let mut active = Active::new();
+        let (mut starting, mut ending) = (spans.iter().peekable(), by_end.into_iter().peekable());
         for pair in ends.windows(2) {
-            let (lo, hi) = (&pair[0], &pair[1]);
-            active.retain(|t| t.hi.cmp(lo, order).is_gt());
-            while let Some(t) = waiting.next_if(|t| t.lo.cmp(lo, order).is_le()) {
-                active.push(t);
+            let (lo, hi) = (pair[0], pair[1]);
+            while let Some(t) = ending.next_if(|t| t.hi.cmp(lo, order).is_le()) {
+                leave(&mut active, t.tomb);
+            }
+            while let Some(t) = starting.next_if(|t| t.lo.cmp(lo, order).is_le()) {
+                *active.entry((Reverse(t.tomb.seq), t.tomb.run)).or_default() += 1;
             }
             if active.is_empty() {
                 continue;
             }
-            let mut tombs: Vec<Tomb> = active.iter().map(|t| t.tomb).collect();
-            tombs.sort_by_key(|t| (std::cmp::Reverse(t.seq), t.run));
-            tombs.dedup_by_key(|t| t.seq);
-            list.push(Fragment { lo: lo.clone(), hi: hi.clone(), tombs });
+            let tombs = keep.of(&active);
+            pairs += tombs.len() as u64;
+            let alike = |last: &&mut Fragment| {
+                matches!(keep, Keep::Of(_)) && last.tombs == tombs && last.hi.cmp(lo, order).is_eq()
+            };
+            match list.last_mut().filter(alike) {
+                Some(last) => last.hi = hi.clone(),
+                None => list.push(Fragment { lo: lo.clone(), hi: hi.clone(), tombs }),
+            }
+            if matches!(keep, Keep::AtMost(most) if pairs > *most) {
+                break;
+            }
         }
         Fragments { list }
     }

@@ -148,12 +148,12 @@ impl Rt for Marking {
     }
     fn spawn(&self, class: Class, job: Box<dyn Job>) {
         match class {
-            Class::Flush | Class::Compact => {
+            // A table that is opened for a compaction compares the keys of its index.
+            Class::Flush | Class::Compact | Class::Io => {
                 let job = Box::new(Marked { job, mark: self.mark });
                 self.inner.spawn(class, self.alive.counted(job));
             }
-            // Reads, writes and syncs of files.
-            Class::Io | Class::Upkeep => self.inner.spawn(class, self.alive.counted(job)),
+            Class::Upkeep => self.inner.spawn(class, self.alive.counted(job)),
         }
     }
     fn spawn_apart(&self, job: Box<dyn Job>) {

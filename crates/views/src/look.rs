@@ -10,7 +10,7 @@ pub mod ranges;
 use std::ops::ControlFlow;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Comparator, MergeOperatorRef, Prefixes, Result, Seq};
+use lithify_base::{Comparator, Key, MergeOperatorRef, Prefixes, Result, Seq};
 use lithify_env::sync::Arc;
 use lithify_format::filter::key_hash;
 use lithify_memtable::MemIter;
@@ -115,7 +115,8 @@ impl<'a> Look<'a> {
         for slot in &sv.tree.with_range_deletes {
             tombstones.add_table(slot.file.clone(), slot.reader(self.tables)?.clone());
         }
-        let scope = scope(prefixes, options, &*order);
+        let bounds = options.bounds(&*order)?;
+        let scope = scope(prefixes, &bounds, &*order);
         for run in &sv.tree.runs {
             let fill = !options.skip_cache_fill;
             let (run, tables) = (run.clone(), self.tables.clone());
@@ -129,7 +130,6 @@ impl<'a> Look<'a> {
                 std::iter::once(Child::Mem(cursor)).chain(children.into_iter().map(old)).collect();
             read_at = last;
         }
-        let bounds = (options.lower_bound.clone(), options.upper_bound.clone());
         let merged = Merging::new(order.clone(), children);
         let limited = options.prefix_same_as_start.then(|| prefixes.clone());
         let operator = self.operator.cloned();
@@ -139,8 +139,8 @@ impl<'a> Look<'a> {
 }
 
 /// What filters can be asked about all that an iterator shows.
-fn scope(by: &Prefixes, options: &ReadOptions, order: &dyn Comparator) -> Scope {
-    let start = match (&options.lower_bound, &options.upper_bound) {
+fn scope(by: &Prefixes, bounds: &(Option<Key>, Option<Key>), order: &dyn Comparator) -> Scope {
+    let start = match bounds {
         (Some(lower), Some(_)) if zoo::on(Bug::PrefixOfBound) => lower,
         (Some(lower), Some(upper)) if order.is_bytewise() => common_start(lower, upper),
         _ => &[],

@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-use lithify_base::Key;
+use lithify_base::{Comparator, Error, Key, Result};
 
 use crate::snapshot::Snapshot;
 
@@ -15,6 +15,9 @@ pub struct ReadOptions {
     pub lower_bound: Option<Key>,
     /// An iterator shows no key from this one on.
     pub upper_bound: Option<Key>,
+    /// An iterator shows only keys that begin with these bytes. Where the order of keys does not have them side by
+    /// side, from the prefix on, as in reverse byte order, none is made (`InvalidArgument`).
+    pub prefix: Option<Key>,
     /// An iterator that was moved to a key shows only keys of the same prefix, by the
     /// prefix extractor, and ends at another; moved to the first or
     /// last key, those of its prefix. It may leave out tables whose filters have no such prefix. A move to
@@ -33,17 +36,10 @@ impl ReadOptions {
     pub fn at(snapshot: &Snapshot) -> ReadOptions {
         ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() }
     }
-    /// Only keys that start with `prefix` (in byte order).
+    /// Only keys that begin with [`prefix`](ReadOptions::prefix).
     #[must_use]
     pub fn with_prefix(mut self, prefix: impl AsRef<[u8]>) -> ReadOptions {
-        let prefix = prefix.as_ref();
-        self.lower_bound = Some(prefix.into());
-        // The end: the prefix with its last byte below 0xff raised, and cut there.
-        self.upper_bound = prefix.iter().rposition(|&b| b != 0xff).map(|i| {
-            let mut end = prefix[..=i].to_vec();
-            end[i] += 1;
-            end.into()
-        });
+        self.prefix = Some(prefix.as_ref().into());
         self
     }
     /// Only keys from `lower` on.
@@ -69,6 +65,46 @@ impl ReadOptions {
         self.upper_bound = upper.map(|k| k.as_ref().into());
         self
     }
+}
+
+impl ReadOptions {
+    /// What an iterator shows in this order: the first key, and the first one beyond.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the order does not have the keys of the prefix between the prefix and what follows it in
+    /// byte order.
+    pub(crate) fn bounds(&self, order: &dyn Comparator) -> Result<(Option<Key>, Option<Key>)> {
+        let (lower, upper) = (self.lower_bound.clone(), self.upper_bound.clone());
+        let Some(prefix) = self.prefix.as_ref().filter(|prefix| !prefix.is_empty()) else {
+            return Ok((lower, upper));
+        };
+        let end = end_of_prefix(prefix);
+        let longer = [&prefix[..], &[0xff]].concat();
+        if order.compare(prefix, end.as_deref().unwrap_or(&longer)).is_ge() {
+            return Err(Error::invalid(format!(
+                "keys that begin alike are not one range in the order `{}`: walk it by bounds, or with a prefix \
+                 extractor and `prefix_same_as_start`",
+                order.name()
+            )));
+        }
+        let later = |a: Key, b: Key| if order.compare(&a, &b).is_ge() { a } else { b };
+        let lower = lower.into_iter().fold(prefix.clone(), &later);
+        let upper = match (upper, end) {
+            (Some(a), Some(b)) => Some(if order.compare(&a, &b).is_le() { a } else { b }),
+            (a, b) => a.or(b),
+        };
+        Ok((Some(lower), upper))
+    }
+}
+
+/// What follows every key that begins with `prefix`, in byte order: the prefix with its last byte below 0xff raised, and
+/// cut there. `None` where no key does.
+fn end_of_prefix(prefix: &[u8]) -> Option<Key> {
+    prefix.iter().rposition(|&b| b != 0xff).map(|i| {
+        let mut end = prefix[..=i].to_vec();
+        end[i] += 1;
+        end.into()
+    })
 }
 
 /// A range of keys: any of Rust's ranges over whatever has bytes, such as `"a".."b"`, `key..=last`, `[7]..` and
@@ -133,6 +169,7 @@ pub fn common_start<'a>(lower: &'a [u8], upper: &[u8]) -> &'a [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lithify_base::{Bytewise, ReverseBytewise};
 
     #[test]
     fn what_bounds_have_in_common_begins_every_key_between() {
@@ -162,10 +199,32 @@ mod tests {
 
     #[test]
     fn a_prefix_ends_where_its_successor_starts() {
-        let end = |p: &[u8]| ReadOptions::default().with_prefix(p).upper_bound.map(|k| k.to_vec());
-        assert_eq!(end(b"ab"), Some(b"ac".to_vec()));
-        assert_eq!(end(b"a\xff\xff"), Some(b"b".to_vec()));
-        assert_eq!(end(b"\xff"), None);
-        assert_eq!(end(b""), None);
+        let options = |p: &[u8]| ReadOptions::default().with_prefix(p);
+        let bounds = |options: ReadOptions| {
+            let (lower, upper) = options.bounds(&Bytewise).unwrap();
+            (lower.map(|k| k.to_vec()), upper.map(|k| k.to_vec()))
+        };
+        let some = |lower: &[u8], upper: &[u8]| (Some(lower.to_vec()), Some(upper.to_vec()));
+        assert_eq!(bounds(options(b"ab")), some(b"ab", b"ac"));
+        assert_eq!(bounds(options(b"a\xff\xff")), some(b"a\xff\xff", b"b"));
+        assert_eq!(bounds(options(b"\xff")), (Some(b"\xff".to_vec()), None));
+        assert_eq!(bounds(options(b"")), (None, None));
+        // Bounds narrow it, and do not widen it.
+        let with =
+            |lower: &[u8], upper: &[u8]| options(b"ab").with_bounds(Some(lower), Some(upper));
+        assert_eq!(bounds(with(b"a", b"b")), some(b"ab", b"ac"));
+        assert_eq!(bounds(with(b"ab3", b"ab7")), some(b"ab3", b"ab7"));
+        assert_eq!(bounds(with(b"ab3", b"b")), some(b"ab3", b"ac"));
+    }
+
+    #[test]
+    fn in_reverse_order_a_prefix_is_refused() {
+        for prefix in [&b"ab"[..], b"\xff"] {
+            let refused = ReadOptions::default().with_prefix(prefix).bounds(&ReverseBytewise);
+            let told = refused.unwrap_err().to_string();
+            assert!(told.contains("rocksdb.ReverseBytewiseComparator"), "{told}");
+        }
+        let all = ReadOptions::default().with_prefix(b"").bounds(&ReverseBytewise);
+        assert_eq!(all.unwrap(), (None, None));
     }
 }

@@ -294,7 +294,10 @@ fn a_stop_ends_all_parts_and_leaves_nothing() {
         drive(&world.context, || main.step());
         drive(&world.context, || other.step());
         drop((main, other));
-        assert_eq!(told.take().unwrap().result.unwrap_err().kind(), ErrorKind::ShuttingDown);
+        let outcome = told.take().unwrap();
+        assert_eq!(outcome.result.unwrap_err().kind(), ErrorKind::ShuttingDown);
+        assert_eq!(outcome.work.read, parts.spec.control.progress().0, "what it came to");
+        assert!(steps > 0 || outcome.work.read == 0, "it read nothing");
         assert_eq!(world.tables(), before, "stopped after {steps} steps");
     }
 }

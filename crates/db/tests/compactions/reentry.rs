@@ -131,6 +131,7 @@ impl EventListener for Ear {
 enum Where {
     OrderInWrite,
     OrderInWork,
+    OrderInOpen,
     MergeInRead,
     MergeInFlush,
     MergeInCompaction,
@@ -139,9 +140,10 @@ enum Where {
     Listener,
 }
 
-const WHERE: [Where; 8] = [
+const WHERE: [Where; 9] = [
     Where::OrderInWrite,
     Where::OrderInWork,
+    Where::OrderInOpen,
     Where::MergeInRead,
     Where::MergeInFlush,
     Where::MergeInCompaction,
@@ -160,8 +162,9 @@ fn open(at: Where, hook: &Hook, env: &Env) -> Result<Db> {
     let (h, none) = (hook.clone(), Hook::default);
     let of = |wheres: &[Where]| if wheres.contains(&at) { h.clone() } else { none() };
     let merges = [Where::MergeInRead, Where::MergeInFlush, Where::MergeInCompaction];
+    let orders = [Where::OrderInWrite, Where::OrderInWork, Where::OrderInOpen];
     Builder::new(settings())
-        .comparator(Arc::new(Order(of(&[Where::OrderInWrite, Where::OrderInWork]))))
+        .comparator(Arc::new(Order(of(&orders))))
         .merge_operator(Arc::new(Join(of(&merges))))
         .compaction_filter(Arc::new(Sieve(of(&[Where::Filter]))))
         .prefix_extractor(Arc::new(Front(of(&[Where::PrefixInFlush]))))
@@ -196,6 +199,12 @@ fn cell(at: Where, call: &Call) -> Told {
     ) {
         db.flush().unwrap();
     }
+    if at == Where::OrderInOpen {
+        // A table of many blocks: as it opens, their keys are compared.
+        (0..200u32).try_for_each(|n| db.put(n.to_be_bytes(), [b'v'; 1000])).unwrap();
+        db.put(5u32.to_be_bytes(), b"v").unwrap();
+        db.flush().unwrap();
+    }
     hook.arm(&db, call);
     // What the call has closed ends with errors: they are the cell's business, not ours.
     let _ = match at {
@@ -203,6 +212,7 @@ fn cell(at: Where, call: &Call) -> Told {
         Where::OrderInWork | Where::MergeInCompaction | Where::Filter => {
             db.compact_range(None, None)
         }
+        Where::OrderInOpen => db.iter().map(|mut iter| iter.seek_to_first()),
         Where::MergeInRead => db.get(0u32.to_be_bytes()).map(drop),
         Where::MergeInFlush | Where::PrefixInFlush => db.flush(),
         Where::Listener => puts(&db, 50).and_then(|()| db.flush()),
@@ -262,7 +272,8 @@ fn row(name: &str, call: &Call, refused: bool) {
             let fine = matches!(one, Ok(()) | Err(ErrorKind::InvalidArgument));
             assert!(fine, "{what}: {one:?}");
         }
-        let within = !matches!(at, Where::MergeInRead | Where::Listener);
+        let of_reads = [Where::MergeInRead, Where::OrderInOpen];
+        let within = !of_reads.contains(&at) && at != Where::Listener;
         match (refused, within) {
             // Some comparisons are the caller's own, before anything is held.
             (true, true) => {
@@ -372,7 +383,8 @@ fn figures_never_hang() {
 /// A close from within is refused, and from a listener; from a read it is none of our business.
 #[test]
 fn a_close_from_within_is_refused() {
-    for at in WHERE.into_iter().filter(|at| *at != Where::MergeInRead) {
+    let of_reads = [Where::MergeInRead, Where::OrderInOpen];
+    for at in WHERE.into_iter().filter(|at| !of_reads.contains(at)) {
         let close = call(|db| db.clone().close());
         let told = in_time(&format!("close from {at:?}"), move || cell(at, &close));
         // The caller's own comparisons, before anything is held, may close.

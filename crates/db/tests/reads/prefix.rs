@@ -23,6 +23,18 @@ impl PrefixExtractor for Folder {
     }
 }
 
+/// Up to the last `/`, without it, so that a prefix has none itself.
+struct Parent;
+
+impl PrefixExtractor for Parent {
+    fn name(&self) -> &str {
+        "parent"
+    }
+    fn prefix<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
+        key.iter().rposition(|&b| b == b'/').map(|end| &key[..end])
+    }
+}
+
 fn env(fs: Arc<dyn Fs>, seed: u64) -> Env {
     let rt = OsRt::new(RtOptions { seed: Some(seed), ..RtOptions::default() });
     Env { fs, rt: Arc::new(rt) }
@@ -146,10 +158,11 @@ fn scans(db: &Db, model: &Content, by: &dyn PrefixExtractor, rng: &mut fastrand:
 
 #[test]
 fn prefix_scans_agree_with_a_look_at_every_key() {
-    let all: [Option<PrefixExtractorRef>; 5] = [
+    let all: [Option<PrefixExtractorRef>; 6] = [
         Some(Arc::new(FixedPrefix::new(2))),
         Some(Arc::new(CappedPrefix::new(3))),
         Some(Arc::new(Folder)),
+        Some(Arc::new(Parent)),
         None,
         Some(Arc::new(FixedPrefix::new(4))),
     ];
@@ -158,7 +171,7 @@ fn prefix_scans_agree_with_a_look_at_every_key() {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut model = Content::new();
         // Tables of all extractors come to lie beside each other.
-        for by in all.iter().cycle().skip(seed as usize).take(7) {
+        for by in all.iter().cycle().skip(seed as usize).take(8) {
             let mut settings = tiny();
             settings.partition_bytes = Some(if rng.bool() { 1 << 10 } else { 0 });
             settings.whole_key_filtering = rng.bool();

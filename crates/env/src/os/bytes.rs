@@ -6,8 +6,8 @@
 //! small part goes back to the system page by page.
 //!
 //! Keeps: every byte is initialised (zero, or what an earlier owner left), so safe code may look at all
-//! of them; bytes change only while they have one owner. [`SlotPool::resident`] is at least what the
-//! system counts for the pool.
+//! of them; bytes change only while they have one owner. With pages of 4 KiB [`SlotPool::resident`] is at least what the
+//! system counts for the pool; larger ones stay longer.
 //! Leaves to others: which slot is free and which page goes back (`slots`).
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};

@@ -3,7 +3,8 @@
 //! Four fences, because each alone has a hole:
 //! - `flock` keeps out other processes, and dies with its holder;
 //! - a record lock keeps out, and is kept out by, the engines that take no other (RocksDB, LevelDB);
-//!   closing any descriptor of the file in this process drops it, so it comes only on top;
+//!   closing any descriptor of the file in this process drops it, so it comes only on top, and a descriptor that this
+//!   process opened in vain is closed with the holder's;
 //! - a registry of (device, inode) keeps out a second handle of this process where the file
 //!   system emulates `flock` with per-process record locks (NFS);
 //! - the inode is compared with the path's after locking, because the file may have been unlinked
@@ -14,14 +15,14 @@
 //! descriptor: the parent keeps the lock. The owner unlocks before it closes, because closing alone
 //! leaves the lock to a child that is just being started and has not yet closed its copy.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use arc_swap::ArcSwapOption;
 use rustix::fs::{self, FlockOperation, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use super::fork;
 use super::holders::{LockHolder, lock_holders};
@@ -38,7 +39,9 @@ type Identity = (u64, u64);
 /// The locks that a process holds.
 struct Held {
     process: u32,
-    locks: Mutex<BTreeSet<Identity>>,
+    /// With the descriptors of those who came too late, and were opened before that was known: to close one would drop the
+    /// holder's record lock.
+    locks: Mutex<BTreeMap<Identity, Vec<OwnedFd>>>,
 }
 
 /// Those of this process. A child begins with a registry of its own: a thread of its parent may have
@@ -74,9 +77,20 @@ struct Claim {
 impl Claim {
     fn stake(identity: Identity, file: OwnedFd) -> Option<Self> {
         let held = Held::here();
-        let free = held.locks.lock().insert(identity);
-        // Lazily: a claim made and dropped here would release the holder's.
-        free.then(|| Self { held, identity, file: Some(file) })
+        let claimed = {
+            let mut locks = held.locks.lock();
+            match locks.get_mut(&identity) {
+                Some(late) => {
+                    late.push(file);
+                    None
+                }
+                None => {
+                    locks.insert(identity, Vec::new());
+                    Some(file)
+                }
+            }
+        };
+        claimed.map(|file| Self { held, identity, file: Some(file) })
     }
 
     fn file(&self) -> &OwnedFd {
@@ -116,7 +130,7 @@ impl FileLock {
         let failed = |errno: Errno| IoError::new("lock", path, errno);
         // Not even opened where this process holds it: closing again would drop its record lock.
         if let Some(stat) = fs.stat(path).map_err(failed)?
-            && Held::here().locks.lock().contains(&identity_of(&stat))
+            && Held::here().locks.lock().contains_key(&identity_of(&stat))
         {
             return Err(held_by(path, &[]));
         }
@@ -129,7 +143,7 @@ impl FileLock {
             Err(Errno::WOULDBLOCK) => return Err(held_by(path, &lock_holders(identity))),
             other => other.map_err(failed)?,
         }
-        let record = fs::fcntl_lock(fd, FlockOperation::NonBlockingLockExclusive);
+        let record = retry_on_intr(|| fs::fcntl_lock(fd, FlockOperation::NonBlockingLockExclusive));
         // The system has two words for it. Any other failure is that of a file system without record
         // locks: engines that take no other don't run on it.
         if let Err(Errno::ACCESS | Errno::AGAIN) = record {
@@ -255,6 +269,23 @@ mod tests {
         assert_eq!(take(&path).err().unwrap().kind(), std::io::ErrorKind::WouldBlock);
         end(first);
         assert!(take(&path).is_ok());
+    }
+
+    /// Two threads may open the file before either has it: the one that is late must not drop the other's lock.
+    #[test]
+    fn who_comes_too_late_leaves_the_record_lock() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("LOCK");
+        let lock = take(&path).unwrap();
+        let late = fs::open(&path, OFlags::RDWR, 0.into()).unwrap();
+        assert!(Claim::stake(lock.claim.identity, late).is_none());
+        let (other, said) = rival(&path);
+        assert_eq!(said, "kept out");
+        end(other);
+        drop(lock);
+        let (next, said) = rival(&path);
+        assert_eq!(said, "held", "the late descriptor is closed with the holder's");
+        end(next);
     }
 
     /// What a child sees: the same guard under another process id. The claim stays its parent's.

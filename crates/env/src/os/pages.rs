@@ -195,7 +195,8 @@ impl Pages {
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
     }
 
-    /// Gives the memory of some whole pages back; they are zero when they are next looked at.
+    /// Gives the memory of some whole pages back; they are zero when they are next looked at. Where the system's pages are
+    /// larger, those that lie inside only: it would take the rest of a page as well.
     ///
     /// # Safety
     /// Nothing else looks at these bytes meanwhile.
@@ -206,6 +207,10 @@ impl Pages {
         assert!(self.len >= MAPPED && self.owner.is_none(), "the memory is no mapping of its own");
         assert!(range.start <= range.end && range.end <= self.len);
         assert!(range.start.is_multiple_of(PAGE) && range.end.is_multiple_of(PAGE));
+        let range = inner(&range, rustix::param::page_size());
+        if range.is_empty() {
+            return;
+        }
         // SAFETY: inside the mapping, which is private and anonymous. A failure leaves the bytes as they are.
         unsafe {
             let start = self.base.as_ptr().add(range.start).cast();
@@ -304,9 +309,25 @@ unsafe fn unmap(base: *mut u8, len: usize) {
     let _ = unsafe { munmap(base.cast::<c_void>(), len) };
 }
 
+/// The pages of `page` bytes that lie in `range` as a whole.
+fn inner(range: &std::ops::Range<usize>, page: usize) -> std::ops::Range<usize> {
+    let start = range.start.next_multiple_of(page);
+    start..(range.end / page * page).max(start)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A system with larger pages takes all of a page that is named in part, and with it what lies beside.
+    #[test]
+    fn larger_pages_are_given_back_whole_or_not() {
+        assert_eq!(inner(&(4096..12_288), 4096), 4096..12_288);
+        assert!(inner(&(0..4096), 16_384).is_empty());
+        assert!(inner(&(4096..28_672), 16_384).is_empty());
+        assert_eq!(inner(&(4096..65_536), 16_384), 16_384..65_536);
+        assert_eq!(inner(&(0..196_608), 65_536), 0..196_608);
+    }
 
     #[test]
     fn memory_is_aligned_zeroed_and_writable() {

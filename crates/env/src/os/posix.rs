@@ -1,7 +1,7 @@
 //! The real file system, on typed POSIX calls.
 //!
-//! Keeps: descriptors are close-on-exec; a call that a signal interrupted is made again (a
-//! transfer by its caller), and no other ever; only regular files are opened, without waiting; after a failed sync a file refuses
+//! Keeps: descriptors are close-on-exec; a call that waits and that a signal interrupted is made again (a
+//! transfer by its caller), and so is an open that the file system refuses direct, or without access times, as a plain one; only regular files are opened, without waiting; after a failed sync a file refuses
 //! every further sync, because the kernel reports a write-back failure only once and marks the
 //! lost pages clean (Rebello et al., "Can applications recover from fsync failures?", ATC 2020).
 //!

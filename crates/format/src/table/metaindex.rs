@@ -7,6 +7,7 @@ use lithify_base::Result;
 use super::handle::BlockHandle;
 use crate::block::{BlockBuilder, BlockIter};
 use crate::filter::FilterLayout;
+use crate::limits::Unshared;
 
 /// The index, named here from format_version 6 on.
 pub const INDEX: &[u8] = b"rocksdb.index";
@@ -64,8 +65,10 @@ impl MetaIndex {
     pub fn decode(block: &[u8]) -> Result<MetaIndex> {
         let mut from = BlockIter::named(block)?;
         let mut found = MetaIndex::default();
+        let mut unshared = Unshared::of(block.len());
         let mut more = from.seek_to_first()?;
         while more {
+            unshared.take(from.key(), from.value())?;
             found.insert(from.key(), BlockHandle::from_bytes(from.value())?);
             more = from.next()?;
         }

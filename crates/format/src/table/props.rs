@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use lithify_base::{Error, MAX_SEQ, Result, Seq};
 
 use crate::block::{BlockBuilder, BlockIter};
+use crate::limits::Unshared;
 use crate::varint::{self, Reader};
 use crate::weight::WEIGHT;
 
@@ -201,8 +202,10 @@ impl TableProps {
     pub fn decode(block: &[u8]) -> Result<TableProps> {
         let mut props = TableProps::default();
         let mut from = BlockIter::named(block)?;
+        let mut unshared = Unshared::of(block.len());
         let mut more = from.seek_to_first()?;
         while more {
+            unshared.take(from.key(), from.value())?;
             props.take(from.key(), from.value())?;
             more = from.next()?;
         }

@@ -3,6 +3,7 @@
 use lithify_base::{Error, InternalKey, Kind, Result, Seq, Tag};
 
 use crate::block::{BlockBuilder, BlockIter};
+use crate::limits::Unshared;
 
 /// One fragment: every entry of a key in `[start, end)` older than `seq` is deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +39,10 @@ pub fn encode(tombstones: &[RangeTombstone]) -> Vec<u8> {
 pub fn decode(block: &[u8]) -> Result<Vec<RangeTombstone>> {
     let mut from = BlockIter::new(block)?;
     let mut found = Vec::new();
+    let mut unshared = Unshared::of(block.len());
     let mut more = from.seek_to_first()?;
     while more {
+        unshared.take(from.key(), from.value())?;
         let key = from.internal_key();
         if key.tag.kind() != Some(Kind::RangeDelete) {
             return Err(Error::corruption(format!(

@@ -183,3 +183,48 @@ fn a_block_under_a_codec_that_was_not_asked_for_is_refused() {
     let error = verdict(Mode::Full, &case, &out, &ledger).unwrap_err();
     assert!(error.to_string().contains("another way than was asked for"), "{error}");
 }
+
+/// Searches begin at restart points, a walk does not: two that are swapped hide keys from reads.
+#[test]
+fn swapped_restart_points_are_found() {
+    let mut case = Case::uniform(5, 2, 600, 16, 32).unwrap();
+    let mut recipe = Recipe::clone(&case.recipe);
+    recipe.restart_interval = 2;
+    case.recipe = recipe.into();
+    let (out, ledger) = products(&case);
+    verdict(Mode::Full, &case, &out, &ledger).unwrap();
+    let mut tried = 0;
+    for item in 0..out.items.len() {
+        let mut bad = out.clone();
+        let Item::Block(b) = &bad.items[item] else { continue };
+        let (range, end) = (b.at.clone(), b.at.end - TRAILER);
+        let restarts = u32::from_le_bytes(*bad.arena[range.start..end].last_chunk().unwrap());
+        if restarts < 3 {
+            continue;
+        }
+        let second = end - 4 * restarts as usize;
+        let (one, two) = bad.arena[second..second + 8].split_at_mut(4);
+        one.swap_with_slice(two);
+        let sum = raw_sum(case.recipe.checksum, &bad.arena[range.start..end], bad.arena[end]);
+        bad.arena[end + 1..range.end].copy_from_slice(&sum.to_le_bytes());
+        assert!(verdict(Mode::Full, &case, &bad, &ledger).is_err(), "block {item}");
+        tried += 1;
+    }
+    assert!(tried > 0);
+}
+
+/// A file that is cut behind a split key, at the next block, and not at it.
+#[test]
+fn a_block_over_a_split_key_is_refused() {
+    let mut case = Case::uniform(5, 2, 600, 16, 32).unwrap();
+    let (out, ledger) = products(&case);
+    verdict(Mode::Meta, &case, &out, &ledger).unwrap();
+    let Item::Block(b) = &out.items[1] else { panic!("a block") };
+    let mut recipe = Recipe::clone(&case.recipe);
+    recipe.hard_splits = vec![out.last_key(b).user.into()];
+    case.recipe = recipe.into();
+    let mut late = out.clone();
+    late.items.insert(2, out.items.last().unwrap().clone());
+    let refused = verdict(Mode::Meta, &case, &late, &ledger).unwrap_err();
+    assert!(refused.to_string().contains("over a split key"), "{refused}");
+}

@@ -131,3 +131,55 @@ proptest! {
         }
     }
 }
+
+/// As of a log that is cut at its beginning again and again.
+fn nested(count: u64) -> Vec<RangeTombstone> {
+    (1..=count).map(|n| raw("a", &format!("b{n:06}"), n)).collect()
+}
+
+#[test]
+fn deletions_within_each_other_take_no_more_than_they_are() {
+    let count = 100_000;
+    assert_eq!(show(&Fragments::newest(nested(count), &Bytewise)), "a..b100000:100000");
+    let snapshots: Vec<Seq> = (1..=10).map(|s| s * 9_000).collect();
+    let some = Fragments::for_snapshots(nested(count), &snapshots, &Bytewise);
+    assert_eq!(some.len(), 11, "as far as each of them reaches");
+    assert_eq!(some.tombs(), 66);
+    let same = nested(count).into_iter().map(|t| RangeTombstone { seq: 7, ..t });
+    assert_eq!(Fragments::of_table(same, &Bytewise).unwrap().tombs(), count, "an external table's");
+    let refused = Fragments::of_table(nested(count), &Bytewise).unwrap_err();
+    assert_eq!(refused.kind(), lithify_base::ErrorKind::LimitExceeded);
+}
+
+proptest! {
+    /// What is left out for want of a snapshot that tells it apart hides nothing, and the merge's own choice is the same.
+    #[test]
+    fn what_no_snapshot_tells_apart_is_not_missed(
+        all in proptest::collection::vec((0u8..12, 0u8..12, 1u64..40), 0..30),
+        snapshots in proptest::collection::btree_set(1u64..40, 0..5),
+    ) {
+        let key = |k: u8| format!("{}", char::from(b'a' + k));
+        // Numbers are told out once.
+        let mut seen = std::collections::BTreeSet::new();
+        let raws: Vec<RangeTombstone> = all
+            .iter()
+            .filter(|(_, _, seq)| seen.insert(*seq))
+            .map(|(lo, hi, seq)| raw(&key(*lo), &key(*hi), *seq))
+            .collect();
+        let snapshots: Vec<Seq> = snapshots.into_iter().collect();
+        let whole = Fragments::from_raw(raws.clone(), &Bytewise);
+        let some = Fragments::for_snapshots(raws, &snapshots, &Bytewise);
+        let stripe = |seq: Seq| snapshots.partition_point(|&s| s < seq);
+        for k in 0..12 {
+            let key = key(k);
+            let of = |f: &Fragments| f.find(key.as_bytes(), &Bytewise).map(|f| f.tombs.clone());
+            let mut kept: Vec<Tomb> = of(&whole).unwrap_or_default();
+            kept.dedup_by_key(|t| stripe(t.seq));
+            prop_assert_eq!(of(&some).unwrap_or_default(), kept);
+            for at in snapshots.iter().copied().chain([lithify_base::MAX_SEQ]) {
+                let seen = |f: &Fragments| f.covering_seq(key.as_bytes(), at, &Bytewise);
+                prop_assert_eq!(seen(&whole), seen(&some));
+            }
+        }
+    }
+}

@@ -66,13 +66,22 @@ impl TableCache {
         Arc::new(TableCache { dir, options, open, left_out: AtomicU64::new(0) })
     }
 
-    /// The reader of a file. A file that is opened by several threads at once is opened once.
+    /// The reader of a file. A file that is opened by several threads at once is opened once, if keys are in byte order.
     ///
     /// # Errors
     /// As [`TableReader::open`]; corruption, too, if the file is missing: a version names it.
     pub fn open(&self, file: &FileMeta) -> Result<Arc<TableReader>> {
         let number = file.backing.unwrap_or(file.id);
-        self.open.get_or_insert_with(&number, || self.open_now(file, number))
+        if self.options.order.is_bytewise() {
+            return self.open.get_or_insert_with(&number, || self.open_now(file, number));
+        }
+        // An order of the program's is asked as a table opens, and may read the database, perhaps this very table: no place
+        // in the cache may be held meanwhile. So two threads may open it, and one of them in vain.
+        if let Some(open) = self.open.get(&number) {
+            return Ok(open);
+        }
+        let opened = self.open_now(file, number)?;
+        self.open.get_or_insert_with(&number, || Ok(opened))
     }
 
     /// The reader of a file, if it is open.

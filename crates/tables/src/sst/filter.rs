@@ -106,7 +106,8 @@ impl TableReader {
     pub fn may_have(&self, scope: &Scope) -> Result<bool> {
         let prefix = match self.prefixes.get() {
             None => return Ok(true),
-            Some(by) if scope.exact && scope.by == self.prefixes => by.prefix(&scope.start),
+            // Not its prefix: one that ends before the last `/` of a key has another one itself.
+            Some(_) if scope.exact && scope.by == self.prefixes => Some(&scope.start[..]),
             Some(by) => by.prefix_of_all(&scope.start),
         };
         let Some(hash) = prefix.map(key_hash) else { return Ok(true) };

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use lithify_base::{Comparator, Error, ErrorKind, InternalKey, MAX_SEQ, Result, Tag};
 use lithify_format::block::{IndexForm, IndexIter, IndexKeys, TRAILER_LEN};
-use lithify_format::limits::meta_plain_max;
+use lithify_format::limits::{Unshared, meta_plain_max};
 use lithify_format::table::blocks_meta::{self, BlockCounts};
 use lithify_format::table::handle::BlockHandle;
 use lithify_format::table::index::BlockSource;
@@ -301,9 +301,11 @@ pub(crate) fn fences_in(
     order: &dyn Comparator,
 ) -> Result<Fences> {
     let mut fences = FencesBuilder::new(order, blocks.limit());
+    let mut unshared = Unshared::of(block.as_ref().len());
     let mut entries = IndexIter::new(block, form)?;
     let mut more = entries.seek_to_first()?;
     while more {
+        unshared.take(entries.separator(), &[])?;
         let (user, tag) = split(entries.separator(), form)?;
         let handle = entries.handle();
         fences.push(user, tag, (handle.offset, handle.size), TRAILER_LEN as u64)?;

@@ -12,6 +12,7 @@ use lithify_env::sync::Mutex;
 use lithify_env::{FileRef, OpenOpts, SharedBytes};
 use lithify_files::dir::{Allowance, Dir};
 use lithify_format::block::{IndexForm, TRAILER_LEN};
+use lithify_format::checksum::ChecksumKind;
 use lithify_format::compress::Decoder;
 use lithify_format::filter::{Filter, FilterLayout};
 use lithify_format::limits::{meta_plain_max, plain_max};
@@ -357,6 +358,7 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
     };
     // Meta blocks are checked at open whatever `verify` says.
     let mut blocks = Blocks { source, footer, decoder: Arc::new(decoder), verify: Verify::Always };
+    has_sum(&blocks, footer.metaindex)?;
     let names = MetaIndex::decode(tail(&blocks, start, &bytes).block(footer.metaindex)?.as_ref())
         .map_err(|e| e.at(footer.metaindex.offset))?;
     if let Some(handle) = names.get(metaindex::COMPRESSION_DICT) {
@@ -400,6 +402,27 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
         cache.weigh(resident, whole.min(size).max(resident));
     }
     Ok(table)
+}
+
+/// Where a table says that its blocks have no sums they are zero. A footer before version 6 could
+/// say so because of one damaged bit, and nothing of the table would be checked.
+pub(crate) fn has_sum(blocks: &Blocks, handle: BlockHandle) -> Result<()> {
+    // From version 6 on the footer has a sum, and blocks without one what stands for their place.
+    if blocks.footer.check.kind != ChecksumKind::None || blocks.footer.version >= 6 {
+        return Ok(());
+    }
+    let at = handle.offset.checked_add(handle.size).and_then(|end| end.checked_add(1));
+    let Some(at) = at.filter(|at| at.saturating_add(4) <= blocks.source.size()) else {
+        return Err(Error::corruption("a block ends beyond the file").at(handle.offset));
+    };
+    let sum = blocks.source.read(at, 4)?;
+    match sum.iter().all(|&b| b == 0) {
+        true => Ok(()),
+        false => {
+            Err(Error::corruption("the footer says that blocks have no sums, and this one has one")
+                .at(handle.offset))
+        }
+    }
 }
 
 fn tail<'a>(blocks: &'a Blocks, start: u64, bytes: &'a SharedBytes) -> Tail<'a> {
@@ -501,7 +524,7 @@ impl Parts<'_> {
             seq: global_seq.unwrap_or(t.seq),
             run: 0,
         });
-        Ok(Fragments::from_raw(raw, &*self.spec.order))
+        Fragments::of_table(raw, &*self.spec.order).map_err(|e| e.at(handle.offset))
     }
 }
 

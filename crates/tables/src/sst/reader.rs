@@ -3,7 +3,7 @@
 //! come as data blocks do.
 //!
 //! The path of a point read: filter (one cache line) -> fences (one array of integers) -> block
-//! cache -> restart points and a scan of at most one restart interval. The fences name the only
+//! cache -> restart points and a scan of one restart interval, or of a tenth of a block that has more than ten. The fences name the only
 //! block that can hold the key; a key whose versions span blocks is followed into the next one.
 //!
 //! Keeps: a block is believed only after its sum matched; a failed read is an error, never an

@@ -187,8 +187,8 @@ impl Walk<'_> {
                 return Err(Error::corruption(what));
             }
             // For every key: those with one prefix may lie in several parts, each with a filter.
-            if table.prefixes.of(key.user).is_some() {
-                let (start, by) = (key.user.into(), table.prefixes.clone());
+            if let Some(prefix) = table.prefixes.of(key.user) {
+                let (start, by) = (prefix.into(), table.prefixes.clone());
                 if !table.may_have(&Scope { start, by, exact: true })? {
                     let what = format!("the filter denies the prefix of entry {key:?}");
                     return Err(Error::corruption(what));

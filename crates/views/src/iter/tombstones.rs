@@ -12,7 +12,7 @@ pub(crate) struct Tombstones {
     order: ComparatorRef,
     /// Newer ones are not honoured.
     cap: Seq,
-    /// From memtables, fragmented.
+    /// From memtables, those up to `cap`: over each key the newest.
     memory: Vec<Fragments>,
     /// Tables with range deletions and their files, whose bounds say which count.
     tables: Vec<(FileRef, Arc<TableReader>)>,
@@ -24,13 +24,13 @@ impl Tombstones {
         Tombstones { order, cap, memory: Vec::new(), tables: Vec::new() }
     }
     pub(crate) fn add_memory(&mut self, raw: &[lithify_memtable::RangeTombstone]) {
-        let raw = raw.iter().map(|t| RangeTombstone {
+        let raw = raw.iter().filter(|t| t.seq <= self.cap).map(|t| RangeTombstone {
             lo: t.lo.clone(),
             hi: t.hi.clone(),
             seq: t.seq,
             run: 0,
         });
-        self.memory.push(Fragments::from_raw(raw, &*self.order));
+        self.memory.push(Fragments::newest(raw, &*self.order));
     }
     pub(crate) fn add_table(&mut self, file: FileRef, table: Arc<TableReader>) {
         self.tables.push((file, table));

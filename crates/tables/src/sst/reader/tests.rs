@@ -170,6 +170,20 @@ fn uncounted_data_blocks_are_no_damage() {
     assert!(open(&dir, 1, None).unwrap_err().is_corruption());
 }
 
+/// Footers before version 6 have no sum: one bit of them could say that no block has one, and nothing was checked.
+#[test]
+fn a_footer_does_not_deny_sums_that_are_there() {
+    let dir = mem_dir();
+    Make { version: 5, ..Make::default() }.write(&dir, 1, &entries(100, 18), &[]).unwrap();
+    let mut bytes = bytes_of(&dir, FileName::Table(1));
+    let kind = bytes.len() - lithify_format::table::footer::FOOTER_LEN;
+    assert_eq!(bytes[kind], 4, "the kind of its sums");
+    bytes[kind] = 0;
+    overwrite(&dir, FileName::Table(1), &bytes);
+    let refused = open(&dir, 1, None).unwrap_err();
+    assert!(refused.is_corruption() && refused.to_string().contains("no sums"), "{refused}");
+}
+
 #[test]
 fn offsets_and_fences_describe_the_blocks() {
     let dir = mem_dir();

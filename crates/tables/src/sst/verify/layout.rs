@@ -11,7 +11,6 @@ use std::ops::RangeInclusive;
 use lithify_base::{Error, Result};
 use lithify_files::dir::OrTyped;
 use lithify_format::block::{IndexForm, IndexIter};
-use lithify_format::checksum::ChecksumKind;
 use lithify_format::filter::FilterLayout;
 use lithify_format::table::footer::{Footer, LEVELDB_VERSION};
 use lithify_format::table::handle::BlockHandle;
@@ -19,6 +18,7 @@ use lithify_format::table::index::{Levels, index_form};
 use lithify_format::table::metaindex::{self, MetaIndex};
 
 use crate::sst::index::FullIndex;
+use crate::sst::open::has_sum;
 use crate::sst::reader::TableReader;
 
 /// Bytes between blocks that are read at once.
@@ -52,7 +52,7 @@ pub(super) fn check(full: &FullIndex) -> Result<()> {
     // The filter may be one that this version does not read: its sum counts all the same.
     for &handle in &handles {
         blocks.read_meta(handle)?;
-        has_sum(table, handle)?;
+        has_sum(blocks, handle)?;
     }
     version_fits(table, footer, &names)?;
     handles.extend((0..full.fences().len()).map(|i| {
@@ -62,23 +62,6 @@ pub(super) fn check(full: &FullIndex) -> Result<()> {
     let end = blocks.source.size() - footer.len() as u64;
     tiled(full, handles, end)?;
     footer_is_plain(table, footer, end)
-}
-
-/// Where a table says that its blocks have no sums they are zero. A footer before version 6 could
-/// say so because of one damaged bit.
-fn has_sum(table: &TableReader, handle: BlockHandle) -> Result<()> {
-    // From version 6 on the footer has a sum, and blocks without one what stands for their place.
-    if table.check().kind != ChecksumKind::None || table.format_version() >= 6 {
-        return Ok(());
-    }
-    let sum = table.blocks.source.read(handle.offset + handle.size + 1, 4)?;
-    match sum.iter().all(|&b| b == 0) {
-        true => Ok(()),
-        false => {
-            Err(Error::corruption("the footer says that blocks have no sums, and this one has one")
-                .at(handle.offset))
-        }
-    }
 }
 
 /// The blocks below the top of an index of two levels.
