@@ -73,15 +73,28 @@ pub(crate) fn refuse_foreign(opener: &dyn StoreOpener, args: &BenchArgs) -> Resu
 
 fn run_and_print(opener: &dyn StoreOpener, args: BenchArgs) -> Result<bool> {
     let report = run(opener, args.settings, &args.output, &Interrupt::heard()?)?;
-    emit(&report, &args.output)?;
+    let printed = print(&report, &args.output);
+    write_json(&report, &args.output)?;
     if report.interrupted {
         std::process::exit(i32::from(INTERRUPTED));
     }
-    Ok(report.valid)
+    told(printed, report.valid)
+}
+
+/// What comes of a measurement that is `valid` or not, once it was `printed`. Whether someone reads on what is printed does
+/// not make it valid.
+///
+/// # Errors
+/// That of printing a valid one.
+pub(crate) fn told(printed: std::io::Result<()>, valid: bool) -> Result<bool> {
+    match valid {
+        true => Ok(printed.map(|()| true)?),
+        false => Ok(false),
+    }
 }
 
 /// Tables to standard output, or to standard error when JSON takes standard output.
-fn emit(report: &RunReport, output: &OutputArgs) -> Result<()> {
+fn print(report: &RunReport, output: &OutputArgs) -> std::io::Result<()> {
     let table = |out: &mut dyn Write| {
         if !output.no_table {
             print_report(report, out)?;
@@ -91,12 +104,10 @@ fn emit(report: &RunReport, output: &OutputArgs) -> Result<()> {
         }
         out.flush()
     };
-    if output.json_on_stdout() {
-        table(&mut std::io::stderr().lock())?;
-    } else {
-        table(&mut StandardOutput::lock())?;
+    match output.json_on_stdout() {
+        true => table(&mut std::io::stderr().lock()),
+        false => table(&mut StandardOutput::lock()),
     }
-    write_json(report, output)
 }
 
 /// Writes `value` where `--json` says.

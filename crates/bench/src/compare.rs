@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use crate::command::write_json;
+use crate::command::{told, write_json};
 use crate::place::remove_own;
 use crate::report::{EngineIdentity, RunReport, WorkloadReport};
 use crate::settings::{BenchArgs, BenchSettings};
@@ -191,13 +191,12 @@ pub fn compare(policies: &[&str], own: EngineCommand, args: CompareArgs) -> Resu
     };
     args.bench.output.check_places()?;
     let comparison = side_by_side(&engines, &args, &wanted)?;
-    if args.bench.output.json_on_stdout() {
-        show::print(&comparison, &mut std::io::stderr().lock())?;
-    } else {
-        show::print(&comparison, &mut StandardOutput::lock())?;
-    }
+    let printed = match args.bench.output.json_on_stdout() {
+        true => show::print(&comparison, &mut std::io::stderr().lock()),
+        false => show::print(&comparison, &mut StandardOutput::lock()),
+    };
     write_json(&comparison, &args.bench.output)?;
-    Ok(comparison.valid)
+    told(printed, comparison.valid)
 }
 
 /// Refuses what only Lithify can do.

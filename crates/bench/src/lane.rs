@@ -5,7 +5,7 @@
 //! every [`PROGRESS_STEP`] operations.
 //! With `--rate` the load is open: operation `i` is due at `start + i / rate` and its latency
 //! counts from then, so that a stalled store is charged for everything that waited behind the
-//! stall (no coordinated omission).
+//! stall (no coordinated omission). Lanes take turns; a call of several operations is due with the first of them.
 //! Leaves to others: what an operation is ([`crate::load`]), and merging lanes ([`crate::run()`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -51,6 +51,8 @@ pub(crate) struct Course<'a> {
     pub(crate) rate: Option<f64>,
     /// Versions up to this one are taken by earlier workloads.
     pub(crate) version_base: u32,
+    /// Tells its random numbers from those of other workloads of the run.
+    pub(crate) salt: u64,
     /// A writer is at work beside the readers.
     pub(crate) beside_writer: bool,
     pub(crate) started: Instant,
@@ -98,7 +100,7 @@ pub(crate) struct Lane<'a> {
     pub(crate) value: Vec<u8>,
     /// End of the latest operation; with a rate, the moment at which the next one is due.
     last: Instant,
-    /// Time between two calls, with a rate.
+    /// Time for each operation, with a rate.
     interval: Option<Duration>,
     tally: Tally,
     reported: u64,
@@ -163,18 +165,19 @@ impl Tally {
 
 impl<'a> Lane<'a> {
     pub(crate) fn new(course: &'a Course<'a>, index: usize) -> Lane<'a> {
-        let salt = mix(index as u64) ^ u64::from(course.version_base);
+        let salt = mix(index as u64) ^ course.salt;
+        // With a rate, of each operation of this lane.
+        let interval = course.rate.map(|rate| Duration::from_secs_f64(course.lanes as f64 / rate));
         Lane {
             course,
             index,
             rng: fastrand::Rng::with_seed(mix(course.settings.seed) ^ salt),
             key: vec![0; course.settings.key_size],
             value: Vec::with_capacity(course.values.size()),
-            last: if course.rate.is_some() { course.started } else { now() },
-            interval: course.rate.map(|rate| {
-                let (lanes, batch) = (course.lanes as f64, course.settings.batch_size as f64);
-                Duration::from_secs_f64(lanes * batch / rate)
+            last: interval.map_or_else(now, |each| {
+                course.started + each.mul_f64(index as f64 / course.lanes as f64)
             }),
+            interval,
             tally: Tally::new(),
             reported: 0,
             cpu: thread_cpu(),
@@ -235,7 +238,7 @@ impl<'a> Lane<'a> {
     pub(crate) fn count(&mut self, ops: u64, bytes: u64) -> Duration {
         let end = now();
         let took = end.saturating_duration_since(self.last);
-        self.last = self.interval.map_or(end, |interval| self.last + interval);
+        self.last = self.interval.map_or(end, |each| self.last + each.mul_f64(ops as f64));
         let since = end - self.course.started;
         let tenth = since.as_secs() as usize * 10 + since.subsec_millis() as usize / 100;
         if tenth >= self.tally.tenths.len() {

@@ -12,7 +12,6 @@ use crate::model::{ABSENT, Due};
 use crate::store::{BatchOp, StoreIter};
 use crate::workload::Workload;
 use crate::ycsb;
-use crate::zipf::Zipf;
 
 /// Entries of a scan between two clock readings.
 const SCAN_STEP: u64 = 128;
@@ -31,7 +30,7 @@ pub(crate) fn drive(workload: Workload, lane: &mut Lane<'_>) -> Result<()> {
         Workload::OverwriteZipf => {
             // Another order than that of the filling, so that hot keys are not of one age.
             let order = Permutation::new(num, mix(lane.course.settings.seed));
-            let zipf = Zipf::new(num, lane.course.settings.zipf);
+            let Some(zipf) = &lane.course.zipf else { bail!("{workload} has no ranks") };
             fill(lane, move |lane, _| {
                 let key = order.at(zipf.pick(&mut lane.rng));
                 lane.own_of(key, writers)

@@ -23,7 +23,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::command::write_json;
+use crate::command::{told, write_json};
 use crate::compare::{EngineCommand, announce, find_peer, run_engine, spread};
 use crate::place::{check_can_write, remove_own};
 use crate::report::RunReport;
@@ -216,11 +216,10 @@ pub(crate) fn matrix(policies: &[&str], own: EngineCommand, args: MatrixArgs) ->
         file.as_deref().map_or(Ok(()), |file| check_can_write(flag, file))?;
     }
     let matrix = measure(&engines, &cases, &args)?;
-    if args.bench.output.json_on_stdout() {
-        show::print(&matrix, &mut std::io::stderr().lock())?;
-    } else {
-        show::print(&matrix, &mut StandardOutput::lock())?;
-    }
+    let printed = match args.bench.output.json_on_stdout() {
+        true => show::print(&matrix, &mut std::io::stderr().lock()),
+        false => show::print(&matrix, &mut StandardOutput::lock()),
+    };
     for (path, text) in [(&args.markdown, show::markdown(&matrix)), (&args.csv, show::csv(&matrix))]
     {
         let Some(path) = path else { continue };
@@ -228,7 +227,7 @@ pub(crate) fn matrix(policies: &[&str], own: EngineCommand, args: MatrixArgs) ->
         std::fs::write(path, text).with_context(|| format!("writing {path:?}"))?;
     }
     write_json(&matrix, &args.bench.output)?;
-    Ok(matrix.errors.is_empty())
+    told(printed, matrix.errors.is_empty())
 }
 
 /// What is to be measured, in order.

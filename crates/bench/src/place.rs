@@ -58,7 +58,9 @@ pub fn check_can_write(flag: &str, file: &Path) -> Result<()> {
     let tried = std::fs::OpenOptions::new().append(true).create(true).open(file);
     tried.with_context(|| format!("{flag} {file:?} can't be written"))?;
     if !there {
-        std::fs::remove_file(file).with_context(|| format!("{flag} {file:?}"))?;
+        // A link may lead to it.
+        let made = file.canonicalize();
+        made.and_then(std::fs::remove_file).with_context(|| format!("{flag} {file:?}"))?;
     }
     Ok(())
 }
@@ -72,4 +74,25 @@ pub(crate) fn remove_own(dir: &Path) -> Result<()> {
         bail!("{dir:?} was not made by the bench; name another directory with --db");
     }
     std::fs::remove_dir_all(dir).with_context(|| format!("removing {dir:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_leaves_links_and_files() {
+        let place = tempfile::tempdir().unwrap();
+        let (link, target) = (place.path().join("out.json"), place.path().join("today.json"));
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        check_can_write("--json", &link).unwrap();
+        assert!(link.is_symlink() && !target.exists());
+        std::fs::write(&target, "kept").unwrap();
+        check_can_write("--json", &link).unwrap();
+        assert_eq!(std::fs::read_to_string(&link).unwrap(), "kept");
+        let round = place.path().join("round.json");
+        std::os::unix::fs::symlink(&round, &round).unwrap();
+        check_can_write("--json", &round).unwrap_err();
+        assert!(round.is_symlink());
+    }
 }

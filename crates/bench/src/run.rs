@@ -12,6 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::clock::{cpu_seconds, now};
 use crate::interrupt::Interrupt;
+use crate::keys::mix;
 use crate::lane::{Course, Lane, Standing, Tally};
 use crate::load::{drive, write_beside};
 use crate::machine;
@@ -27,6 +28,7 @@ use crate::usage::Usage;
 use crate::values::Values;
 use crate::workload::Workload;
 use crate::ycsb::{Records, ranks};
+use crate::zipf::Zipf;
 
 /// How often the progress line is redrawn.
 const REDRAW: Duration = Duration::from_millis(200);
@@ -163,6 +165,12 @@ impl Session<'_> {
         Ok(report)
     }
 
+    /// Tells the random numbers of `workload` from those of the others: reads in the order of writes would find every key,
+    /// and those that a workload before them has read are cached.
+    fn salt(&self, workload: Workload) -> u64 {
+        mix(u64::from(self.version_base)) ^ mix((self.done.len() as u64) << 8 | workload as u64)
+    }
+
     /// The same on the open store.
     fn play_on(&self, store: &dyn Store, workload: Workload) -> Result<WorkloadReport> {
         let progress =
@@ -288,7 +296,10 @@ impl Session<'_> {
         if workload.is_ycsb() && self.records.count() == 0 {
             bail!("the store has no records yet; begin with ycsbload");
         }
-        let zipf = ranks(workload, self.records.count(), settings.zipf);
+        let zipf = match workload {
+            Workload::OverwriteZipf => Some(Zipf::new(settings.num(), settings.zipf)),
+            _ => ranks(workload, self.records.count(), settings.zipf),
+        };
         let started = now();
         let course = Course {
             store,
@@ -302,6 +313,7 @@ impl Session<'_> {
             rate: settings.rate,
             lanes,
             version_base: self.version_base,
+            salt: self.salt(workload),
             beside_writer: workload == Workload::ReadWhileWriting
                 || workload.is_mixed() && lanes > 1,
             started,
@@ -311,8 +323,9 @@ impl Session<'_> {
                 stop: AtomicBool::new(false),
             },
         };
-        let (tallies, side) = run_lanes(&course, workload, lanes, (progress, self.interrupt))?;
-        let seconds = (now() - started).as_secs_f64();
+        let Played { tallies, side, ended } =
+            run_lanes(&course, workload, lanes, (progress, self.interrupt))?;
+        let seconds = (ended - started).as_secs_f64();
         let sum = sum_of(&tallies);
         Ok(WorkloadReport {
             workload: workload.name().to_owned(),
@@ -373,13 +386,22 @@ impl Session<'_> {
     }
 }
 
-/// Runs all lanes to their end, with the progress line; the extra writer's tally comes apart.
+/// What the lanes of a workload measured.
+struct Played {
+    tallies: Vec<Tally>,
+    /// Of the extra writer.
+    side: Option<Tally>,
+    /// When the last lane ended; the writer beside them may end later.
+    ended: Instant,
+}
+
+/// Runs all lanes to their end, with the progress line.
 fn run_lanes(
     course: &Course<'_>,
     workload: Workload,
     lanes: usize,
     (progress, interrupt): (&Progress, &Interrupt),
-) -> Result<(Vec<Tally>, Option<Tally>)> {
+) -> Result<Played> {
     let side_course = course.side();
     std::thread::scope(|scope| {
         let main = std::thread::current();
@@ -411,10 +433,11 @@ fn run_lanes(
                 course.standing.stop.store(true, Ordering::Relaxed);
             }
         }
+        let ended = now();
         side_course.standing.stop.store(true, Ordering::Relaxed);
         let side = side.map(join).transpose()?;
         let tallies = threads.into_iter().map(join).collect::<Result<Vec<_>>>()?;
-        Ok((tallies, side))
+        Ok(Played { tallies, side, ended })
     })
 }
 

@@ -374,6 +374,9 @@ impl BenchSettings {
             let keys = self.key_space();
             bail!("--key-size {key_size} cannot tell {keys} keys apart; raise it to 8");
         }
+        if self.db.to_str().is_none() {
+            bail!("--db {:?}: give a path of valid UTF-8, as reports name it", self.db);
+        }
         if self.mix_ranges.is_empty() || self.mix_ranges.iter().any(|r| !(1..=65_536).contains(r)) {
             bail!("--mix-ranges: give numbers of key ranges from 1 to 65536");
         }

@@ -44,6 +44,8 @@ enum Flaw {
     SkipsInScans,
     /// The 500th put fails.
     Fails,
+    /// Puts from the 101st on take 300 ms.
+    Slow,
 }
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -59,7 +61,11 @@ struct MapStore {
 impl Store for MapStore {
     fn put(&self, key: &[u8], value: &[u8], _: WalMode) -> Result<()> {
         let mut value = value.to_vec();
-        if self.puts.fetch_add(1, Ordering::Relaxed) == 500 {
+        let before = self.puts.fetch_add(1, Ordering::Relaxed);
+        if before >= 100 && self.flaw == Flaw::Slow {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+        }
+        if before == 500 {
             match self.flaw {
                 Flaw::LosesOne => return Ok(()),
                 Flaw::FlipsOne => value[50] ^= 4,
@@ -459,6 +465,42 @@ fn an_open_loop_keeps_its_rate() {
     let fill = &report.workloads[0];
     assert_eq!(fill.ops, 400);
     assert!((0.19..2.0).contains(&fill.seconds), "400 writes at 2000/s took {} s", fill.seconds);
+    // Only fills write in batches, and a scan's steps are of many entries.
+    let all = "--workloads=fillseq,readrandom,readseq";
+    for threads in ["--threads=1", "--threads=2"] {
+        let flags = [all, "--num=400", "--rate=2000", "--batch-size=20", threads];
+        let report = play(Flaw::None, &flags);
+        assert_eq!(report.error, None);
+        for w in &report.workloads {
+            let due = 0.6 * w.ops as f64 / 2000.0;
+            assert!(
+                (due..2.0).contains(&w.seconds),
+                "{}: {} in {} s",
+                w.workload,
+                w.ops,
+                w.seconds
+            );
+        }
+    }
+}
+
+/// The readers are through when they are; the writer beside them may be held up.
+#[test]
+fn a_slow_writer_beside_readers_is_not_their_time() {
+    let flags = ["--workloads=fillseq,readwhilewriting", "--num=100", "--reads=20"];
+    let report = play(Flaw::Slow, &flags);
+    assert_eq!(report.error, None);
+    let beside = &report.workloads[1];
+    assert!(beside.seconds < 0.2, "20 reads took {} s", beside.seconds);
+}
+
+/// What hot keys are is found out before the clock runs: at a million keys that takes as long as a stall.
+#[test]
+fn the_ranks_of_keys_are_no_operation() {
+    let workloads = "--workloads=fillseq,overwritezipf";
+    let report = play(Flaw::None, &[workloads, "--num=1M", "--duration=0.02"]);
+    let slow = report.workloads[1].slow.seconds;
+    assert!(report.error.is_none() && slow < 0.01, "{slow} s in operations above 10 ms");
 }
 
 #[test]

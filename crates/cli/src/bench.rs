@@ -24,7 +24,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use lithify::{Builder, Db, DbIter, Durability, Policy, Settings, WriteBatch, WriteOptions};
+use lithify::{
+    Builder, Db, DbIter, Durability, Policy, Settings, SharedCache, WriteBatch, WriteOptions,
+};
 use lithify_bench::compare::EngineCommand;
 use lithify_bench::{
     BatchOp, BenchArgs, BenchSettings, BenchSub, CompactionPri, Compression, EngineIdentity,
@@ -100,6 +102,24 @@ struct Opener {
     engine: EngineArg,
 }
 
+impl Opener {
+    /// What opens a store with the settings `own`, which those of the bench come to.
+    fn builder(&self, settings: &BenchSettings, own: &Settings) -> Result<Builder> {
+        // A cache of its own would take what memtables and jobs leave of their memory, which other stores' caches do not.
+        let cache = SharedCache::new(settings.cache_bytes.max(1 << 20) + table_memory(settings));
+        let mut builder = Builder::new(own.clone()).shared_cache(&cache);
+        if settings.throttle_flag().is_some() {
+            let mut world = Builder::machine(own);
+            world.fs = Arc::new(ThrottledFs::new(world.fs, world.rt.clone(), throttle(settings)));
+            if let Some(factor) = settings.dilate {
+                world.rt = Arc::new(DilatedRt::new(world.rt, factor));
+            }
+            builder = builder.env(world);
+        }
+        self.engine.onto(builder)
+    }
+}
+
 impl StoreOpener for Opener {
     fn identity(&self) -> EngineIdentity {
         EngineIdentity { name: "lithify".into(), version: env!("CARGO_PKG_VERSION").into() }
@@ -109,16 +129,7 @@ impl StoreOpener for Opener {
         let mut own = store_settings(settings)?;
         own.create_if_missing = fresh;
         own.error_if_exists = fresh;
-        let mut builder = Builder::new(own.clone());
-        if settings.throttle_flag().is_some() {
-            let mut world = Builder::machine(&own);
-            world.fs = Arc::new(ThrottledFs::new(world.fs, world.rt.clone(), throttle(settings)));
-            if let Some(factor) = settings.dilate {
-                world.rt = Arc::new(DilatedRt::new(world.rt, factor));
-            }
-            builder = builder.env(world);
-        }
-        Ok(Box::new(Bench { db: self.engine.onto(builder)?.open(dir)? }))
+        Ok(Box::new(Bench { db: self.builder(settings, &own)?.open(dir)? }))
     }
 
     fn policies(&self) -> Vec<&'static str> {
@@ -135,7 +146,7 @@ impl StoreOpener for Opener {
     }
 
     fn history(&self, dir: &Path) -> Result<Option<Vec<Moment>>> {
-        history::read(dir).map(Some)
+        history::read(dir)
     }
 }
 
@@ -375,5 +386,47 @@ impl StoreIter for Iter {
     }
     fn status(&self) -> Result<()> {
         Ok(self.0.status()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        bench: BenchArgs,
+        #[command(flatten)]
+        engine: EngineArg,
+    }
+
+    /// The cache has what was asked for, as those of other stores have, and not what memtables and jobs leave.
+    #[test]
+    fn the_cache_is_as_large_as_was_asked_for() {
+        let place = tempfile::tempdir().unwrap();
+        let flags = ["bench", "--num=20000", "--cache-bytes=1MiB", "--memtable-bytes=8MiB"];
+        let Flags { bench, engine } = Flags::parse_from(flags);
+        let settings = bench.settings.resolve().unwrap();
+        let allowed = settings.cache_bytes + table_memory(&settings);
+        let own = store_settings(&settings).unwrap();
+        let opener = Opener { engine };
+        let db = opener.builder(&settings, &own).unwrap().open(place.path()).unwrap();
+        for n in 0..8000u32 {
+            db.put(n.to_be_bytes(), [n as u8; 1000]).unwrap();
+        }
+        db.flush().unwrap();
+        db.wait_idle(None).unwrap();
+        let until = std::time::Instant::now() + Duration::from_millis(2500);
+        while std::time::Instant::now() < until {
+            for n in 0..8000u32 {
+                db.get(n.to_be_bytes()).unwrap().unwrap();
+            }
+            let has = db.int_property("rocksdb.block-cache-capacity").unwrap();
+            assert!(has <= allowed + allowed / 50, "{has} bytes of cache, and {allowed} were asked for");
+        }
+        db.close().unwrap();
     }
 }

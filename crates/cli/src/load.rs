@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use lithify::{
-    ColumnFamily, ColumnFamilyOptions, Db, Durability, ReverseBytewise, WriteBatch, WriteOptions,
+    ColumnFamily, ColumnFamilyOptions, Db, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES,
+    ReverseBytewise, WriteBatch, WriteOptions,
 };
 use lithify_base::shown_path;
 use lithify_lsm::picture::readable;
@@ -273,6 +274,9 @@ impl Load {
 fn next(rows: &mut dyn Rows, entry: &mut Entry) -> Result<Row> {
     Ok(match rows.next(entry)? {
         Row::Entry if entry.key.is_empty() && !rows.means_empty_keys() => Row::Skipped("empty key"),
+        // The database would refuse it, once rows before it are loaded.
+        Row::Entry if entry.key.len() > MAX_KEY_BYTES => Row::Skipped("key above 16 MiB"),
+        Row::Entry if entry.value.len() > MAX_VALUE_BYTES => Row::Skipped("value above 1 GiB"),
         row => row,
     })
 }

@@ -1,7 +1,8 @@
 //! The event log as the bench's history: who worked when, and when writers were held back.
 //!
 //! Keeps: only the last opening counts, because each one starts the log's clock anew; lines that
-//! are no event, or events without a moment, are passed over.
+//! are no event, or events without a moment, are passed over. Nothing is told where the log is off, or so long that its
+//! beginning is gone: half of a history would look like a whole one.
 
 use std::path::Path;
 
@@ -11,23 +12,33 @@ use lithify_env::{Fs, OpenOpts, PosixFs, read_full_at};
 use lithify_journal::files::FileName;
 use serde_json::Value;
 
-/// The history of the closed store in `dir`.
-pub(super) fn read(dir: &Path) -> Result<Vec<Moment>> {
-    let file = PosixFs::new().open(&dir.join(FileName::Events.to_string()), OpenOpts::read())?;
-    let mut log = vec![0; usize::try_from(file.len()?).context("the event log is too long")?];
-    let length = read_full_at(&*file, &mut log, 0)?;
-    Ok(moments(&String::from_utf8_lossy(&log[..length])))
+/// The history of the closed store in `dir`; `None` if its log does not have it all.
+pub(super) fn read(dir: &Path) -> Result<Option<Vec<Moment>>> {
+    let mut log = String::new();
+    for name in [FileName::OldEvents, FileName::Events] {
+        let file = match PosixFs::new().open(&dir.join(name.to_string()), OpenOpts::read()) {
+            Ok(file) => file,
+            Err(e) if e.source.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(e.into()),
+        };
+        let mut part = vec![0; usize::try_from(file.len()?).context("the event log is too long")?];
+        let length = read_full_at(&*file, &mut part, 0)?;
+        log.push_str(&String::from_utf8_lossy(&part[..length]));
+    }
+    Ok(moments(&log))
 }
 
-/// The moments of the last opening in `log`.
-fn moments(log: &str) -> Vec<Moment> {
-    let mut moments = Vec::new();
+/// The moments of the last opening in `log`; `None` if it is not in there.
+fn moments(log: &str) -> Option<Vec<Moment>> {
+    let mut moments = None;
     for line in log.lines() {
         let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
         if event["event"] == "opened" {
-            moments.clear();
+            moments = Some(Vec::new());
         }
-        if let (Some(at), Some(what)) = (event["at_us"].as_u64(), happening(&event)) {
+        if let (Some(moments), Some(at), Some(what)) =
+            (&mut moments, event["at_us"].as_u64(), happening(&event))
+        {
             moments.push(Moment { seconds: at as f64 / 1e6, what });
         }
     }
@@ -76,7 +87,8 @@ mod tests {
 {"event":"events_dropped","count":3}
 {"at_us":1600000,"event":"job_failed","job":2,"cause":"x"}
 {"at_us":17"#;
-        let what: Vec<_> = moments(log).into_iter().map(|m| (m.seconds, m.what)).collect();
+        let told = moments(log).expect("it was opened");
+        let what: Vec<_> = told.into_iter().map(|m| (m.seconds, m.what)).collect();
         let want = vec![
             (1.0, Happening::FlushBegan { job: 1 }),
             (1.2, Happening::CompactionBegan { job: 2, from: 0, to: 1 }),
@@ -88,5 +100,10 @@ mod tests {
             (1.6, Happening::JobEnded { job: 2 }),
         ];
         assert_eq!(what, want);
+    }
+    #[test]
+    fn without_its_opening_nothing_is_told() {
+        assert!(moments("{\"at_us\":900,\"event\":\"flush_start\",\"job\":1}").is_none());
+        assert!(moments("").is_none());
     }
 }

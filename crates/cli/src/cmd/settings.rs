@@ -56,7 +56,8 @@ impl Settings {
         let (settings, file) = self.asked_for()?;
         let told = settings.explain();
         if self.json {
-            return as_json(&told);
+            as_json(&told)?;
+            return Ok(settings.check()?);
         }
         let mut table = Table::new();
         table.load_style(TableStyle::new());

@@ -500,6 +500,21 @@ fn a_standard_output_that_is_full_is_named_and_a_closed_one_ends_quietly() {
     }
 }
 
+/// That a report is not read on makes no measurement valid, and does not keep it from its file.
+#[test]
+fn a_bench_without_a_reader_tells_its_faults() {
+    let place = Place::new();
+    let (db, json) = (place.text("none"), place.text("r.json"));
+    let args =
+        ["bench", "--workloads", "readrandom", "--db", &db, "--touch-memory", "0", "--json", &json];
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lithify"));
+    command.args(args).stdin(Stdio::null()).stdout(writer).stderr(Stdio::null());
+    assert_eq!(command.status().unwrap().code(), Some(1), "there is no store to read");
+    assert!(std::fs::read_to_string(json).unwrap().contains("\"valid\": false"));
+}
+
 #[test]
 fn a_salvage_is_refused_beside_a_writer() {
     let place = Place::new();

@@ -268,6 +268,26 @@ fn a_small_bench_verifies_and_reports() {
     ok(&[&args[..5], &mapped].concat());
 }
 
+/// Reads of another process do not follow the writes of the one before: some keys are not there. A store without an event
+/// log has no history, and is measured all the same.
+#[test]
+fn a_bench_of_an_existing_store_draws_keys_of_its_own() {
+    let place = Place::new();
+    let dir = place.file("bench");
+    let bench = |more: &[&str]| {
+        let args = ["bench", "--num", "2000", "--touch-memory=0", "--quiet", "--db", &dir];
+        let text = ok(&[&args[..], &["--json", "-", "--set", "event_log=off"], more].concat());
+        let report: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(report["valid"], true, "{text}");
+        report["workloads"][0].clone()
+    };
+    let filled = bench(&["--workloads", "fillrandom"]);
+    assert_eq!(filled["activity"], Value::Null, "{filled}");
+    let read = bench(&["--use-existing-db", "--workloads", "readrandom"]);
+    let found = read["found"].as_u64().unwrap();
+    assert!((1000..1600).contains(&found), "{found} of 2000 reads found their key");
+}
+
 #[test]
 fn a_slower_disk_is_slower() {
     let place = Place::new();

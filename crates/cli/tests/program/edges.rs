@@ -68,6 +68,11 @@ fn a_strict_load_loads_all_or_nothing() {
     let said = fails(1, &strs(&load(&bad)));
     assert!(said.contains("row 250") && said.contains("nothing was loaded"), "{said}");
     assert!(!std::path::Path::new(&db).exists(), "not even the database was made");
+    // A key that no database takes is found before, too.
+    let long = place.file("long.tsv", rows(30, |_| false) + &"k".repeat((16 << 20) + 1) + "\tv\n");
+    let said = fails(1, &strs(&load(&long)));
+    assert!(said.contains("row 31") && said.contains("key above 16 MiB"), "{said}");
+    assert!(!std::path::Path::new(&db).exists(), "not even the database was made");
     ok(&strs(&load(&good)));
     assert_eq!(ok(&["scan", "--db", &db, "--keys-only"]).lines().count(), 300);
     // What can't be read twice ends there.
