@@ -28,7 +28,6 @@ use crate::usage::Usage;
 use crate::values::Values;
 use crate::workload::Workload;
 use crate::ycsb::{Records, ranks};
-use crate::zipf::Zipf;
 
 /// How often the progress line is redrawn.
 const REDRAW: Duration = Duration::from_millis(200);
@@ -296,10 +295,7 @@ impl Session<'_> {
         if workload.is_ycsb() && self.records.count() == 0 {
             bail!("the store has no records yet; begin with ycsbload");
         }
-        let zipf = match workload {
-            Workload::OverwriteZipf => Some(Zipf::new(settings.num(), settings.zipf)),
-            _ => ranks(workload, self.records.count(), settings.zipf),
-        };
+        let zipf = ranks(workload, self.records.count(), settings);
         let started = now();
         let course = Course {
             store,

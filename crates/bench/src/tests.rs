@@ -63,7 +63,7 @@ impl Store for MapStore {
         let mut value = value.to_vec();
         let before = self.puts.fetch_add(1, Ordering::Relaxed);
         if before >= 100 && self.flaw == Flaw::Slow {
-            std::thread::sleep(std::time::Duration::from_millis(300));
+            std::thread::park_timeout(std::time::Duration::from_millis(300));
         }
         if before == 500 {
             match self.flaw {

@@ -16,6 +16,7 @@ use anyhow::{Result, bail};
 use crate::keys::{Permutation, mix};
 use crate::lane::Lane;
 use crate::load::{get_key, put_key, seek_key};
+use crate::settings::BenchSettings;
 use crate::workload::Workload;
 use crate::zipf::Zipf;
 
@@ -79,8 +80,10 @@ fn blend(workload: Workload) -> Blend {
 }
 
 /// The ranks of `workload` over `count` records.
-pub(crate) fn ranks(workload: Workload, count: u64, theta: f64) -> Option<Zipf> {
+pub(crate) fn ranks(workload: Workload, count: u64, settings: &BenchSettings) -> Option<Zipf> {
+    let theta = settings.zipf;
     match workload {
+        Workload::OverwriteZipf => Some(Zipf::new(settings.num(), theta)),
         Workload::YcsbD => Some(Zipf::new(count.max(1), theta)),
         w if w.is_ycsb() => Some(Zipf::scrambled(theta)),
         _ => None,

@@ -425,7 +425,10 @@ mod tests {
                 db.get(n.to_be_bytes()).unwrap().unwrap();
             }
             let has = db.int_property("rocksdb.block-cache-capacity").unwrap();
-            assert!(has <= allowed + allowed / 50, "{has} bytes of cache, and {allowed} were asked for");
+            assert!(
+                has <= allowed + allowed / 50,
+                "{has} bytes of cache, and {allowed} were asked for"
+            );
         }
         db.close().unwrap();
     }

@@ -7,7 +7,8 @@ use std::path::Path;
 use lithify_base::{CfId, End, FileId, JobId, KeyRange, Kind, Pos, Prefixes, Tag, bytewise};
 use lithify_env::sync::Arc;
 use lithify_env::{
-    BufPool, Class, Env, Fs, Job, Mapped, MemFs, OpenOpts, OsRt, RtOptions, Step, oneshot,
+    BufPool, Class, Env, Fs, Job, Mapped, MemFs, OpenOpts, OsRt, PosixFs, RtOptions, Step, oneshot,
+    read_full_at,
 };
 use lithify_files::dir::Dir;
 use lithify_format::compress::Codec;
@@ -125,13 +126,14 @@ impl World {
     /// Takes over the tables of a LevelDB directory under `db/tests/foreign`, as files of one run of level 1.
     pub(crate) fn take_over(&mut self, directory: &str) {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../db/tests/foreign");
-        let listed = std::fs::read_dir(tests.join(directory)).unwrap();
-        let paths = listed.map(|entry| entry.unwrap().path());
-        for path in paths.filter(|path| path.extension().is_some_and(|end| end == "ldb")) {
-            let bytes = std::fs::read(&path).unwrap();
+        let (folder, disk) = (tests.join(directory), PosixFs::new());
+        for entry in disk.list(&folder).unwrap() {
+            let Some(number) = entry.name.strip_suffix(".ldb") else { continue };
+            let table = disk.open(&folder.join(&entry.name), OpenOpts::read()).unwrap();
+            let mut bytes = vec![0; table.len().unwrap() as usize];
+            read_full_at(&*table, &mut bytes, 0).unwrap();
             // Beyond what jobs make here.
-            let id: u64 =
-                1000 + path.file_stem().unwrap().to_str().unwrap().parse::<u64>().unwrap();
+            let id = 1000 + number.parse::<u64>().unwrap();
             let to = Path::new("/db").join(format!("{id:06}.ldb"));
             self.fs.open(&to, OpenOpts::write().or_create()).unwrap().write_at(&bytes, 0).unwrap();
             let unknown = End { key: key(0)[..].into(), inclusive: true };

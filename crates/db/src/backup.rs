@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use lithify_base::{Error, Result};
+use lithify_base::{Error, Result, shown_path};
 use lithify_env::Env;
-use lithify_files::dir::Dir;
+use lithify_files::dir::{Dir, Listed, OF_A_NEW_DISK};
 pub use lithify_store::backup::Progress as BackupProgress;
 use lithify_store::backup::{Backup, BackupDir};
+use lithify_tree::Settings;
 
+use crate::builder::Builder;
 use crate::db::Db;
 
 /// A directory of backups. Tables that several backups have are kept once; each backup is whole by
@@ -69,7 +71,8 @@ fn summary(backup: &Backup, copied: u64) -> BackupSummary {
 
 impl Backups {
     /// The backups in directory `path` of this machine. It is made with the first backup, and until
-    /// then nothing is written. Once it is there, this handle alone works on it until it is dropped.
+    /// then nothing is written. Once it is there, this handle alone works on it until it is dropped. Threads may
+    /// share the handle. One of them can make or delete a backup at a time, and for the others that is `Locked`.
     ///
     /// # Errors
     /// `InvalidArgument`, and nothing was written, if backups of another program are there, RocksDB's for
@@ -77,7 +80,7 @@ impl Backups {
     /// `Io`. A directory that has backups of Lithify besides opens: they can be read, and nothing can be
     /// changed.
     pub fn open(path: impl AsRef<Path>) -> Result<Backups> {
-        Backups::open_in(path, crate::Builder::machine(&crate::Settings::default()))
+        Backups::open_in(path, Builder::machine(&Settings::default()))
     }
     /// The same in another world; databases in it can be backed up here.
     ///
@@ -101,8 +104,9 @@ impl Backups {
     /// # Errors
     /// `InvalidArgument` if the directory is that of the database, lies in it or has it inside, or holds
     /// other things than backups of Lithify, and nothing was written; or if the place of a table is
-    /// taken by a file that is none. `Locked`; `LimitExceeded` if numbers are at their end; `Io`, `NoSpace`;
-    /// what the flush gives. Earlier backups are as they were.
+    /// taken by a file that is none. `Locked`, also while this handle makes or deletes another backup; `LimitExceeded` if numbers are at their end; `Io`, `NoSpace`;
+    /// what the flush gives; `Unsupported` for a database that LevelDB wrote and that is opened for reading only.
+    /// Earlier backups are as they were.
     pub fn create(&self, db: &Db, watch: &mut dyn FnMut(BackupProgress)) -> Result<BackupSummary> {
         let (backup, copied) = db.shell.back_up(&self.dir, watch)?;
         Ok(summary(&backup, copied))
@@ -114,6 +118,16 @@ impl Backups {
     /// `Corruption` naming a list that is damaged; `Io`.
     pub fn list(&self) -> Result<Vec<BackupSummary>> {
         let all = self.dir.list()?;
+        all.into_iter().map(|backup| backup.map(|backup| summary(&backup, 0))).collect()
+    }
+
+    /// The same without those whose lists are damaged.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn list_readable(&self) -> Result<Vec<BackupSummary>> {
+        let mut all = self.dir.list()?;
+        all.retain(|backup| !backup.as_ref().is_err_and(Error::is_corruption));
         all.into_iter().map(|backup| backup.map(|backup| summary(&backup, 0))).collect()
     }
 
@@ -141,6 +155,39 @@ impl Backups {
         let to = Dir::new(self.env.fs.clone(), to.as_ref());
         let backup = self.dir.restore(id, &to, watch)?;
         Ok(summary(&backup, backup.bytes()))
+    }
+
+    /// [`restore`](Backups::restore) in the place of the database that is in `to`, if there is one. That goes once every
+    /// byte of the backup was read and found good, so a backup that is not there or damaged costs nothing.
+    ///
+    /// # Errors
+    /// As [`restore`](Backups::restore), and the first thing that [`verify`](Backups::verify) finds; `InvalidArgument` if
+    /// `to` has something in it besides a database; `Locked` if that is open. What was there is as it was. Where
+    /// the restore itself fails then, as on a full disk, what was there is gone, and `to` opens as no database.
+    pub fn restore_over(
+        &self,
+        id: u64,
+        to: impl AsRef<Path>,
+        watch: &mut dyn FnMut(BackupProgress),
+    ) -> Result<BackupSummary> {
+        let place = Dir::new(self.env.fs.clone(), to.as_ref());
+        self.dir.check_restore(id, &place)?;
+        let listed = place.list_if_there()?.unwrap_or_default();
+        let foreign = |entry: &&Listed| entry.file.is_none() && entry.name != OF_A_NEW_DISK;
+        if let Some(entry) = listed.iter().find(foreign) {
+            let what = format!(
+                "a restored backup takes the place of a database, and this directory has `{}` in it, which is none \
+                 of one; move it away, or choose another directory",
+                entry.name
+            );
+            return Err(Error::invalid(what).in_file(shown_path(place.path())));
+        }
+        if !listed.is_empty() {
+            let damage = self.dir.verify(id, &mut |_| {})?;
+            damage.into_iter().next().map_or(Ok(()), Err)?;
+            Builder::new(Settings::default()).env(self.env.clone()).destroy(to.as_ref())?;
+        }
+        self.restore(id, to, watch)
     }
 
     /// Deletes a backup, and the tables that no other has.

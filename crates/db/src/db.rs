@@ -379,6 +379,20 @@ impl Db {
         }
         self.shell.compact(range.filter(|_| bounded), options)
     }
+    /// [`compact_range_opt`](Db::compact_range_opt) for the keys from `from` on up to `to`, which is one of them.
+    ///
+    /// # Errors
+    /// As [`compact_range_opt`](Db::compact_range_opt).
+    pub fn compact_range_through(
+        &self,
+        from: Option<&[u8]>,
+        to: &[u8],
+        options: &CompactOptions,
+    ) -> Result<()> {
+        self.shell.flush()?;
+        let range = self.through(from, to)?;
+        self.shell.compact(Some(range), options)
+    }
     /// Lets no flush and no compaction start, and no table or log be deleted, until what this returns is
     /// dropped; waits for those at work. Writes go on until the memtables are full, and then wait;
     /// so do callers that wait for background work. Pauses nest. A close ends them.

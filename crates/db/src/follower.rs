@@ -5,9 +5,10 @@
 //! undisturbed: a table that is open outlives its deletion, and the tables of a view stay open as long as
 //! the view is held ([`lithify_env::SharedFs`]). Views share what they have in common.
 //!
-//! The primary goes on meanwhile. It deletes a table or a log only after an edit of the manifest that
-//! makes it obsolete, so a look during which the manifest has not grown has met all files of one
-//! moment. Otherwise it is taken again.
+//! The primary goes on meanwhile. It deletes a table, or a log that was written to, only after an edit of the
+//! manifest that makes it obsolete, so a look during which the manifest has not grown has met all files of
+//! one moment. Otherwise it is taken again. Logs grow without an edit, and a new one may begin: what
+//! a look takes of them ends where the logs that had begun ended ([`lithify_files::wal::replay`]).
 //!
 //! Keeps: a view is what the primary's log and manifest held at one moment: each write is in it
 //! whole, with all before it.
@@ -81,6 +82,12 @@ struct Seen {
     manifest_bytes: u64,
     /// Numbers, and where they end.
     logs: Vec<(u64, u64)>,
+}
+
+impl Seen {
+    fn log_numbers(&self) -> Vec<u64> {
+        self.logs.iter().map(|log| log.0).collect()
+    }
 }
 
 impl Follower {
@@ -169,11 +176,13 @@ impl Source {
             let after = seen(&dir)?;
             let manifest =
                 |seen: &Option<Seen>| seen.as_ref().map(|s| (s.manifest, s.manifest_bytes));
+            // A close takes away the log that was made ahead.
+            let logs = |seen: &Option<Seen>| seen.as_ref().map(Seen::log_numbers);
             let same = manifest(&before) == manifest(&after);
             match (opened, before) {
                 (Ok(db), Some(seen)) if same => return Ok(View { db, seen }),
                 // Nothing changed under it: that is how it is.
-                (Err(e), _) if same => return Err(e),
+                (Err(e), before) if same && logs(&before) == logs(&after) => return Err(e),
                 (result, _) => last = result.err(),
             }
         }

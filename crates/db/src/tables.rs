@@ -107,13 +107,21 @@ impl Db {
     /// # Errors
     /// As [`delete_files_in_range`](Db::delete_files_in_range).
     pub fn delete_files_through(&self, from: Option<&[u8]>, to: &[u8]) -> Result<()> {
+        self.shell.drop_tables(vec![self.through(from, to)?])
+    }
+
+    /// The range from `from` on up to `to`, which is in it, as far as there are keys.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it ends before it starts.
+    pub(crate) fn through(&self, from: Option<&[u8]>, to: &[u8]) -> Result<KeyRange> {
         // Without its last key it may hold nothing.
         let clipped = self.shell.clip(from, Some(to))?;
         let mut range = clipped.unwrap_or_else(|| KeyRange::incl(to, to));
         if self.shell.order().compare(&range.hi.key, to).is_ge() {
             range.hi = End::incl(to);
         }
-        self.shell.drop_tables(vec![range])
+        Ok(range)
     }
 
     /// [`delete_files_in_range`](Db::delete_files_in_range) for several ranges at once, atomically.

@@ -3,7 +3,7 @@
 //!
 //! What is read are the logs that may still be needed. A log goes once all it held is in tables, so a
 //! reader that lags behind a flush meets a gap, which is an error, never a skipped write; so are writes
-//! that skipped the log.
+//! that skipped the log. Damage below what was synced is an error of its own, as the writes behind it are lost.
 //!
 //! ```text
 //!   published 9; 12.log holds 4..9       since 5: the group that holds 5, and what follows
@@ -19,7 +19,7 @@ use lithify_base::{Error, ErrorKind, FileId, Result, Seq, shown_path};
 use lithify_files::dir::FileName;
 use lithify_files::wal::read_log;
 use lithify_journal::wal::tail::LoggedBatch;
-use lithify_journal::wal::{SeqRule, WalWalk};
+use lithify_journal::wal::{Promise, SeqRule, WalWalk};
 use lithify_tree::{Batch, ReadableLogs, Shell};
 
 use crate::batch::WriteBatch;
@@ -75,7 +75,8 @@ impl Db {
     ///
     /// # Errors
     /// `NotFound` if there is no such write yet, or not in the logs any more; `ReadOnly` for a handle that
-    /// only reads; `Stalled` while a log that was lost is replaced; `Io`, `Corruption`.
+    /// only reads; `Stalled` while a log that was lost is replaced; `Corruption` if it stood in a part of a log
+    /// that was synced and is damaged; `Io`.
     pub fn updates_since(&self, since: u64) -> Result<Updates> {
         let logs = self.shell.readable_logs()?;
         if since > logs.published {
@@ -116,7 +117,7 @@ impl Updates {
         if self.next > *published {
             return Ok(());
         }
-        let (mut next, mut bytes) = (self.next, 0);
+        let (mut next, mut bytes, mut rot) = (self.next, 0, None);
         for &number in numbers {
             let file = FileName::Wal(number);
             // One that is gone meanwhile held nothing that is needed, or leaves a gap.
@@ -133,7 +134,7 @@ impl Updates {
                 let fits = batch.first_seq == next
                     || (self.first && next == self.next && batch.first_seq < next);
                 if !fits {
-                    return self.gap(batch.first_seq);
+                    return self.gap(batch.first_seq, rot);
                 }
                 if bytes > AHEAD {
                     return Ok(());
@@ -142,9 +143,13 @@ impl Updates {
                 self.take(&batch).map_err(|e| e.in_file(shown_path(&dir.path_of(file))))?;
                 next = end;
             }
+            // It hides no write that is in a later log.
+            if let Err(e) = walk.verdict(&Promise::default()).into_result(0) {
+                rot = Some(e.in_file(shown_path(&dir.path_of(file))));
+            }
         }
         match self.ahead.is_empty() {
-            true => self.gap(published.saturating_add(1)),
+            true => self.gap(published.saturating_add(1), rot),
             false => Ok(()),
         }
     }
@@ -155,10 +160,13 @@ impl Updates {
         Ok(())
     }
 
-    /// What comes next is in no log. What was taken out before is handed out first.
-    fn gap(&self, there: Seq) -> Result<()> {
+    /// What comes next is in no log, or behind `rot` in one. What was taken out before is handed out first.
+    fn gap(&self, there: Seq, rot: Option<Error>) -> Result<()> {
         if !self.ahead.is_empty() {
             return Ok(());
+        }
+        if let Some(rot) = rot {
+            return Err(rot);
         }
         let what = format!(
             "the logs hold write {} no more, and go on with {there}: it went into a table, or skipped \

@@ -460,14 +460,18 @@ impl Dir {
     }
 
     /// Replaces the content of a small file by the protocol above. `temp` is the name it has
-    /// until it is complete; a leftover of that name goes.
+    /// until it is complete; a leftover of that name goes, and so does the file itself if this fails before
+    /// it is renamed.
     pub fn replace(&self, file: FileName, temp: FileName, content: &[u8]) -> Result<()> {
         let temp = self.path_of(temp);
         let out = self.create_anew(&temp)?;
-        write_all_at(&*out, content, 0).or_typed()?;
-        out.sync_all().or_typed()?;
+        let written = write_all_at(&*out, content, 0).and_then(|()| out.sync_all());
         drop(out);
-        self.fs.rename(&temp, &self.path_of(file)).or_typed()?;
+        let renamed = written.and_then(|()| self.fs.rename(&temp, &self.path_of(file)));
+        if renamed.is_err() {
+            let _ = self.fs.unlink(&temp);
+        }
+        renamed.or_typed()?;
         self.sync()
     }
 

@@ -28,7 +28,8 @@ struct Queue {
     text: String,
     count: usize,
     dropped: u64,
-    /// Time of the last line.
+    /// Time of the first line that is queued, and of the last one, queued or not.
+    first: Mono,
     last: Mono,
 }
 
@@ -63,23 +64,14 @@ impl Events {
         // The thread that looked at the clock first may come second: lines stand in the order of time.
         let at = at.max(q.last);
         q.last = at;
-        let text = &mut q.text;
-        let _ = write!(text, "{{\"at_us\":{},\"event\":\"{event}\"", at.0 / 1000);
-        for (name, value) in fields {
-            let _ = write!(text, ",\"{name}\":");
-            let _ = match value {
-                Field::Number(n) => write!(text, "{n}"),
-                Field::Text(s) => {
-                    quote(text, s);
-                    Ok(())
-                }
-            };
+        if q.count == 1 {
+            q.first = at;
         }
-        text.push_str("}\n");
+        line(&mut q.text, at, event, fields);
     }
 
-    /// Takes what is queued, to be written.
-    pub fn drain(&self) -> String {
+    /// Takes what is queued, to be written; and the time of its first line.
+    pub fn drain(&self) -> (String, Mono) {
         let mut q = self.lines.lock();
         let last = q.last;
         let q = std::mem::replace(&mut *q, Queue { last, ..Queue::default() });
@@ -87,8 +79,24 @@ impl Events {
         if q.dropped > 0 {
             let _ = writeln!(text, "{{\"event\":\"events_dropped\",\"count\":{}}}", q.dropped);
         }
-        text
+        (text, q.first)
     }
+}
+
+/// Appends a line of the log.
+pub fn line(out: &mut String, at: Mono, event: &str, fields: &[(&str, Field)]) {
+    let _ = write!(out, "{{\"at_us\":{},\"event\":\"{event}\"", at.0 / 1000);
+    for (name, value) in fields {
+        let _ = write!(out, ",\"{name}\":");
+        let _ = match value {
+            Field::Number(n) => write!(out, "{n}"),
+            Field::Text(s) => {
+                quote(out, s);
+                Ok(())
+            }
+        };
+    }
+    out.push_str("}\n");
 }
 
 /// Appends `s` as a JSON string that is fit for a terminal.
@@ -119,21 +127,23 @@ mod tests {
             &[("cause", "l0 \"runs\"\n\u{1b}\u{7f}\u{202e}".into()), ("runs", 36.into())],
         );
         assert_eq!(
-            events.drain(),
+            events.drain().0,
             "{\"at_us\":5000,\"event\":\"stall_begin\",\"cause\":\"l0 \\\"runs\\\"\\n\\u001b\\u007f\\u202e\",\
              \"runs\":36}\n"
         );
-        assert_eq!(events.drain(), "");
+        assert_eq!(events.drain().0, "");
     }
 
     #[test]
     fn time_runs_forward() {
         let events = Events::new(true);
         events.note(Mono(9000), "late", &[]);
-        let first = events.drain();
+        let first = events.drain().0;
         events.note(Mono(5000), "early", &[]);
+        events.note(Mono(11_000), "later", &[]);
         assert_eq!(first, "{\"at_us\":9,\"event\":\"late\"}\n");
-        assert_eq!(events.drain(), "{\"at_us\":9,\"event\":\"early\"}\n");
+        let rest = "{\"at_us\":9,\"event\":\"early\"}\n{\"at_us\":11,\"event\":\"later\"}\n";
+        assert_eq!(events.drain(), (rest.to_owned(), Mono(9000)));
     }
 
     #[test]
@@ -142,6 +152,6 @@ mod tests {
         for _ in 0..QUEUE_MAX + 3 {
             events.note(Mono(0), "x", &[]);
         }
-        assert!(events.drain().ends_with("{\"event\":\"events_dropped\",\"count\":3}\n"));
+        assert!(events.drain().0.ends_with("{\"event\":\"events_dropped\",\"count\":3}\n"));
     }
 }

@@ -20,7 +20,7 @@ use std::path::Path;
 use lithify_base::operator::built_in;
 use lithify_base::{CfId, Error, MergeOperatorRef, Result, shown, shown_path};
 use lithify_env::{Env, LockGuard};
-use lithify_files::dir::Dir;
+use lithify_files::dir::{Dir, FileName};
 use lithify_store::checkpoint::{Checkpoint, Placed};
 pub use lithify_store::foreign::Maker;
 use lithify_store::foreign::{self, Depth, Survey, survey};
@@ -176,6 +176,7 @@ fn begin(
     let env = with.world();
     with.env = Some(env.clone());
     let dir = with.hold(&env.fs, path)?;
+    let held = hold(&dir)?;
     let mut found = foreign_manifest(&dir)?;
     with.locate(&dir, &mut found.state)?;
     with.denied = dir.denied()?;
@@ -184,7 +185,6 @@ fn begin(
     if let Some(target) = target {
         Dir::new(env.fs.clone(), target).check_target(&dir, "what an import makes")?;
     }
-    let held = hold(&dir)?;
     let found = look(with, &dir, found, options, watch)?;
     let report = described(with, &found);
     Ok(Source { env, dir, held, found, report })
@@ -272,6 +272,18 @@ fn described(with: &OpenOptions, found: &Survey) -> ImportReport {
              is not needed",
             shown(family),
             shown(name)
+        ));
+    }
+    // The program that wrote the directory ends its recovery there as well.
+    if let Some(cut) = found.cut.as_ref().filter(|cut| !cut.dropped_logs.is_empty()) {
+        let later: Vec<String> =
+            cut.dropped_logs.iter().map(|n| FileName::Wal(*n).to_string()).collect();
+        notes.push(format!(
+            "{} ends at byte {} with writes missing behind it, as after a loss of power; what follows them \
+             was left out: {}",
+            FileName::Wal(cut.log),
+            cut.at,
+            later.join(", ")
         ));
     }
     ImportReport {

@@ -73,7 +73,8 @@ settings! {
         rocksdb("max_write_buffer_number" in Family writes plain reads number);
     /// Bytes of all write-ahead logs at which memtables are flushed to let logs go, which bounds how long an
     /// open after a crash takes; 0 is four times what the memtables of all families may take. With several
-    /// column families one that is rarely written holds back the log of all.
+    /// column families one that is rarely written holds back the log of all; with one, notes in batches fill logs
+    /// and no memtable. RocksDB's bound counts with several families only.
     max_wal_bytes: u64, Bytes("0" up), First Database fixed,
         default("0", "0: four times what the memtables of all families may take"),
         rocksdb("max_total_wal_size" in Database writes plain reads number);

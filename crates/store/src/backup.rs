@@ -15,7 +15,8 @@
 //! file names is deleted. If one can't be read, nothing is. What no list names is never deleted, and
 //! nothing is written to a directory that is not ours (`survey`).
 //! Leaves to others: what belongs to a database at one moment ([`Checkpoint`](crate::checkpoint)),
-//! keeping its files alive meanwhile, and who may be at work here (the directory is locked).
+//! keeping its files alive meanwhile, and which handle may be at work here (the directory is locked). A
+//! handle makes one change at a time.
 
 mod create;
 mod folder;
@@ -63,6 +64,18 @@ struct Held {
     /// Through this everything in it is reached ([`Dir::hold`]).
     dir: Option<Dir>,
     lock: Option<Box<dyn LockGuard>>,
+    /// A change is under way.
+    busy: bool,
+}
+
+/// A change that is under way: a second one would take what the first has made, and no list names yet, for
+/// what is left of one that was cut short.
+struct Change<'a>(&'a BackupDir);
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        self.0.held.lock().busy = false;
+    }
 }
 
 impl BackupDir {
@@ -101,11 +114,22 @@ impl BackupDir {
         Ok(dir)
     }
 
-    /// Makes sure that all in the directory may be ours, that it is there, and locked. What is new of it
-    /// has no permission bit of `denied`.
-    fn enter(&self, denied: u32) -> Result<()> {
+    /// Begins a change. Makes sure that all in the directory may be ours, that it is there, and locked. What is
+    /// new of it has no permission bit of `denied`.
+    ///
+    /// # Errors
+    /// Locked if a change is under way; a wait for it could be one for oneself, inside of `watch`.
+    fn enter(&self, denied: u32) -> Result<Change<'_>> {
         self.check_ours()?;
-        self.make(denied)
+        self.make(denied)?;
+        let mut held = self.held.lock();
+        if held.busy {
+            let what =
+                "a backup is being made or deleted through this handle; try again once it is done";
+            return Err(Error::new(ErrorKind::Locked, what).in_file(self.named.path().display()));
+        }
+        held.busy = true;
+        Ok(Change(self))
     }
 
     /// Makes the directory as far as it is not there, and locks it.
@@ -224,12 +248,21 @@ impl BackupDir {
     /// InvalidArgument if `to` has something in it; Corruption naming the damaged file; Io, NoSpace.
     /// What was written stays, and opens as no database.
     pub fn restore(&self, id: u64, to: &Dir, watch: &mut dyn FnMut(Progress)) -> Result<Backup> {
-        let backup = self.read(id)?;
-        to.check_apart(&self.named, "a restored backup")?;
+        let backup = self.check_restore(id, to)?;
         to.check_empty("a restored backup")?;
         let made = to.create(self.denied(&backup)?)?;
         let copied = made.begin().and_then(|to| self.copy_to(&to, &backup, watch));
         copied.map_err(|e| e.left_unfinished(shown_path(to.path())))?;
+        Ok(backup)
+    }
+
+    /// What backup `id` has, if `to` is a place that it may be restored to, once that is empty.
+    ///
+    /// # Errors
+    /// As [`read`](BackupDir::read); `InvalidArgument` if `to` lies among the backups.
+    pub fn check_restore(&self, id: u64, to: &Dir) -> Result<Backup> {
+        let backup = self.read(id)?;
+        to.check_apart(&self.named, "a restored backup")?;
         Ok(backup)
     }
 
@@ -276,7 +309,7 @@ impl BackupDir {
     /// Backups end, one after the other from the oldest on; then what only they named goes.
     fn forget(&self, ids: &[u64]) -> Result<()> {
         // A handle that was opened before the directory was made does not have its lock yet.
-        self.enter(0)?;
+        let _change = self.enter(0)?;
         let meta = self.part(META)?;
         for &id in ids {
             let name = Meta::List(id).name();

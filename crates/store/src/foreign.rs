@@ -17,8 +17,11 @@ pub use keep::keep;
 pub use options::{DeclaredOptions, declared};
 pub use survey::{Depth, Operators, Survey, survey};
 
-use lithify_base::{Error, MAX_SEQ, Result};
+use std::sync::Arc;
+
+use lithify_base::{Error, MAX_SEQ, Result, shown_path};
 use lithify_files::dir::{Dir, FileName};
+use lithify_lsm::FileMeta;
 
 use crate::manifest::Recovered;
 
@@ -73,6 +76,24 @@ pub fn upgrade_first(dir: &Dir) -> Error {
          upgrade it in place (`lithify import --in-place DIR`)",
         dir.path().display()
     ))
+}
+
+/// Refuses to copy what only an import completes: LevelDB gives a directory no id, and notes of no table which
+/// writes are in it. A copy without these would open for reading only.
+///
+/// # Errors
+/// `Unsupported`.
+pub fn check_complete<'a>(
+    dir: &Dir,
+    db_id: &str,
+    mut files: impl Iterator<Item = &'a Arc<FileMeta>>,
+) -> Result<()> {
+    if !db_id.is_empty() && files.all(|file| file.seqs.1 != MAX_SEQ) {
+        return Ok(());
+    }
+    let what = "LevelDB notes too little of this directory for a copy; import it into a new directory \
+                (`lithify import FROM TO`), and copy that";
+    Err(Error::unsupported(what).in_file(shown_path(dir.path())))
 }
 
 #[cfg(test)]

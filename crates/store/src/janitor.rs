@@ -12,10 +12,10 @@ use std::ops::Range;
 
 use lithify_base::Result;
 use lithify_base::zoo::{self, Bug};
-use lithify_env::OpenOpts;
 use lithify_files::dir::{Dir, FileName, Listed};
 use lithify_format::table::footer::FOOTER_LEN;
-use lithify_tables::sst::{OpenTable, TableReader};
+
+use crate::props::properties;
 
 /// What is needed.
 #[derive(Clone, Debug, Default)]
@@ -158,13 +158,8 @@ fn is_of_another(dir: &Dir, file: FileName, len: u64, db_id: &str) -> bool {
     if len < FOOTER_LEN as u64 {
         return false;
     }
-    let maker = dir.open_table(number, OpenOpts::read()).and_then(|(name, opened)| {
-        let order = lithify_base::bytewise();
-        let table = TableReader::open(OpenTable::new(opened, name.to_string(), order))?;
-        Ok(table.properties().creating_db_identity.clone())
-    });
-    match maker {
-        Ok(id) => id != db_id,
+    match properties(dir, number) {
+        Ok(props) => props.creating_db_identity != db_id,
         Err(e) => !e.is_corruption(),
     }
 }

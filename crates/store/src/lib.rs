@@ -17,5 +17,6 @@ pub mod live_file;
 pub mod manifest;
 pub mod numbers;
 pub mod places;
+mod props;
 pub mod salvage;
 pub mod verify;

@@ -181,7 +181,7 @@ pub fn salvage(dir: &Dir, target: &Dir, orders: Orders<'_>) -> Result<Salvage> {
     for (cf, Known { name, comparator }) in census.families {
         let order = orders(cf, &name, comparator.as_deref())?;
         let logged = logs.families.remove(&cf).unwrap_or_default();
-        let deletions = Fragments::from_raw(logged.deletions, &*order);
+        let deletions = Fragments::newest(logged.deletions, &*order);
         let (logged, tables, unbounded) = (logged.entries, Vec::new(), Fragments::default());
         let family = FamilySalvage { name, order, tables, logged, deletions, unbounded };
         out.families.insert(cf, family);

@@ -178,9 +178,11 @@ impl Look<'_> {
         };
         let families = self.families(&found.state);
         let tables = families.values().flat_map(|f| &f.tables);
-        let table_bytes: u64 = tables.map(|t| t.file.bytes).sum();
+        // A manifest may state any sizes.
+        let table_bytes = tables.fold(0_u64, |sum, t| sum.saturating_add(t.file.bytes));
         // Once block by block, once merged with the others.
-        self.progress.total = 2 * table_bytes + self.log_bytes(&found.state);
+        let total = table_bytes.saturating_mul(2);
+        self.progress.total = total.saturating_add(self.log_bytes(&found.state));
         let mut read = BTreeMap::new();
         for (&cf, family) in &families {
             self.report.family = Some(family.name.clone());
@@ -214,7 +216,7 @@ impl Look<'_> {
     }
 
     fn advance(&mut self, bytes: u64) {
-        self.progress.done += bytes;
+        self.progress.done = self.progress.done.saturating_add(bytes);
         (self.watch)(self.progress);
     }
 
@@ -307,10 +309,10 @@ impl Look<'_> {
         let stated = file.backing.is_none().then_some(&stated);
         let (progress, watch) = (&mut self.progress, &mut *self.watch);
         let (checked, errors) = inspect(&table, stated, &mut |bytes| {
-            progress.done += bytes;
+            progress.done = progress.done.saturating_add(bytes);
             watch(*progress);
         });
-        self.progress.done = start + file.bytes;
+        self.progress.done = start.saturating_add(file.bytes);
         self.report.tables += 1;
         self.report.blocks += checked.blocks;
         self.report.entries += checked.entries;

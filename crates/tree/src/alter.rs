@@ -21,12 +21,13 @@ impl Shell {
     /// Changes settings by name; all of them or none.
     pub fn alter(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.check_caller()?;
+        let _one_at_a_time = self.alone();
+        // A close waits for a change under way, and none begins after it.
         self.check_open()?;
         if self.shared.is_read_only_handle() {
             let what = "a handle that only reads has no settings to change; open it with `open`";
             return Err(Error::new(ErrorKind::ReadOnly, what));
         }
-        let _one_at_a_time = self.alone();
         let new = changed(&self.family.settings.load(), changes)?;
         new.check()?;
         self.shared.check_owner()?;

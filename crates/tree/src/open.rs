@@ -275,21 +275,21 @@ impl Opening {
             family.mems.push(family.new_memtable(arenas, expected)?);
         }
         let mut replay = Replay { families: &mut self.families, log: 0 };
-        let (mut sections, mut last) = (Sections::default(), 0);
+        let mut sections = Sections::default();
         let visit = |log: u64, batch: &LoggedBatch<'_>| {
             let logged = batch.view()?;
             let effect = sections.take(&logged)?;
             let batch = effect.as_ref().map_or(logged, BatchBuilder::view);
-            last = batch.sequence() + u64::from(batch.count());
             replay.log = log;
             replay.check(&batch)?;
             replay.reserve(&batch)?;
             insert_batch(&mut replay, &batch, batch.sequence());
-            replay.families.iter_mut().try_for_each(|family| family.make_room(arenas, expected))
+            replay.families.iter_mut().try_for_each(|f| f.make_room(arenas, expected))?;
+            Ok(batch.sequence() + u64::from(batch.count()))
         };
         let (dir, logs) = (&self.resources.dir, self.logs.clone());
         let replayed = wal::replay(dir, logs, &self.known_logs, OnRot::Refuse, visit)?;
-        self.last_seq = self.last_seq.max(replayed.last_seq).max(last.saturating_sub(1));
+        self.last_seq = self.last_seq.max(replayed.last_seq);
         for (name, of) in sections.into_open() {
             self.prepared.begin(&name, 0, of);
         }
@@ -312,6 +312,7 @@ impl Opening {
             before: None,
             closing: Vec::new(),
             kept: VecDeque::new(),
+            room: 0,
             given_up: None,
             next_seq: self.last_seq + 1,
             gap: false,
@@ -430,9 +431,8 @@ fn set_going(shared: &Arc<Shared>) {
         return;
     }
     // The clock of the log starts anew with each open.
-    let wall = shared.resources.env.rt.wall_seconds();
-    let policy = shared.db_settings.load().effective_policy().name();
-    shared.note("opened", &[("policy", policy.into()), ("unix_seconds", wall.into())]);
+    let now = shared.resources.env.rt.now();
+    shared.events.note(now, "opened", &shared.told_first(now));
     shared.look_at_disk_first();
     let upkeep = shared.background.upkeep.counted(Box::new(Upkeep::new(shared.clone())));
     shared.resources.env.rt.spawn(Class::Upkeep, upkeep);

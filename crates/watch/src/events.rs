@@ -27,15 +27,17 @@ const KEPT_MAX: usize = 1000;
 /// Stalls that are kept after their end, the latest.
 const STALLS_MAX: usize = 50;
 
-/// What happened since the database was last opened.
+/// What happened since the database was last opened, or since the first line that is left of the log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Session {
     /// The policy that plans compactions.
     pub policy: String,
-    /// Seconds since 1970 at the opening, 0 if unknown, and the log's clock then.
+    /// Seconds since 1970 at the opening, 0 if unknown, and the log's clock then: no two openings have the same.
     opened: (u64, u64),
+    /// The same at the last line that says so.
+    clock: (u64, u64),
     /// The log's clock at its last line.
-    last: u64,
+    pub(crate) last: u64,
     /// Jobs begun and not ended, by the family's name (empty for the default one) and their number in it.
     pub jobs: BTreeMap<(String, u64), Job>,
     /// What holds writes of a family back now, by its name.
@@ -205,8 +207,11 @@ impl Session {
         match event["event"].as_str().unwrap_or("") {
             "opened" => {
                 let opened = (number("unix_seconds"), at);
-                *self = Session { policy: text("policy"), opened, ..Session::default() };
+                let policy = text("policy");
+                *self = Session { policy, opened, clock: opened, ..Session::default() };
             }
+            // The log was begun anew, and what the opening told may be gone.
+            "goes_on" => (self.policy, self.clock) = (text("policy"), (number("unix_seconds"), at)),
             "flush_start" | "compaction_start" if self.jobs.len() < KEPT_MAX => {
                 let job = Job::begun(event, of.clone(), at);
                 self.jobs.insert(of, job);
@@ -259,14 +264,29 @@ impl Session {
         self.past.push_back(Past { stall, micros });
     }
 
-    /// The log's clock, microseconds, when the world's says `unix`.
+    /// The log's clock, microseconds, when the world's says `unix`, or up to two seconds less. The log has the world's in whole
+    /// seconds, of which the next was about to begin for all we know: time that may not have passed would have to be
+    /// taken back once the log tells how long a stall was.
     pub fn now(&self, unix: Duration) -> u64 {
-        let (seconds, at) = self.opened;
-        let since = unix.saturating_sub(Duration::from_secs(seconds)).as_micros();
+        let (seconds, at) = self.clock;
+        let since = unix.saturating_sub(Duration::from_secs(seconds.saturating_add(1))).as_micros();
         match seconds {
             0 => self.last,
             _ => at.saturating_add(u64::try_from(since).unwrap_or(0)).max(self.last),
         }
+    }
+
+    /// Whether both tell of the same opening.
+    pub(crate) fn is_of_the_opening_of(&self, other: &Session) -> bool {
+        self.opened == other.opened
+    }
+
+    /// The process is gone: nothing that it began goes on after `now`.
+    pub(crate) fn end(&mut self, now: u64) {
+        self.jobs.clear();
+        let stalls: Vec<_> =
+            self.stalls.iter().map(|(of, stall)| (of.clone(), stall.began)).collect();
+        stalls.iter().for_each(|(of, began)| self.stall_ended(of, now.saturating_sub(*began)));
     }
 
     /// Microseconds that `job` will take from `now` on, at the pace of those before it; `None` if there was none.

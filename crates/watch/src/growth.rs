@@ -2,7 +2,8 @@
 //! write.
 //!
 //! Keeps: a file that goes takes nothing away, so what grew is what was written. Files that came and went between two
-//! looks are not seen; where the event log tells of more bytes than files grew by, those count.
+//! looks are not seen, nor are tables in other directories; where the event log tells of more bytes than files grew by,
+//! those count. So how many tables there are is not asked here.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,6 +18,15 @@ use lithify_lsm::picture::readable;
 
 /// Sizes of logs and of tables, by number.
 type Sizes = [BTreeMap<u64, u64>; 2];
+
+/// How many files there are, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// How many.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
 
 /// What was seen of growing files.
 #[derive(Default)]
@@ -69,32 +79,28 @@ impl Growth {
     pub fn span(&self) -> Duration {
         self.span
     }
-    /// How many logs and tables there are.
-    pub fn files(&self) -> [u64; 2] {
-        self.sizes.each_ref().map(|files| files.len() as u64)
-    }
-    /// Their bytes.
-    pub fn bytes(&self) -> [u64; 2] {
-        self.sizes.each_ref().map(|files| files.values().sum())
+    /// The logs that there are.
+    pub fn logs(&self) -> Amount {
+        Amount { files: self.sizes[0].len() as u64, bytes: self.sizes[0].values().sum() }
     }
     /// Bytes that tables grew by for each that logs did, since the first look; `None` as long as no log grew.
     pub fn write_amplification(&self) -> Option<f64> {
         (self.all[0] > 0).then(|| self.all[1] as f64 / self.all[0] as f64)
     }
 
-    /// All of it as text.
-    pub fn told(&self) -> String {
+    /// All of it as text, where there are these tables.
+    pub fn told(&self, tables: Amount) -> String {
         let mut text = String::new();
         let (first, last) = self.looks.unwrap_or_default();
-        let (files, bytes) = (self.files(), self.bytes());
-        for (kind, name) in ["logs", "tables"].iter().enumerate() {
+        for (kind, (name, there)) in [("logs", self.logs()), ("tables", tables)].iter().enumerate()
+        {
             let rate = self.now[kind] as f64 / self.span.as_secs_f64().max(1e-3);
-            let plural = if files[kind] == 1 { "" } else { "s" };
+            let plural = if there.files == 1 { "" } else { "s" };
             let _ = writeln!(
                 text,
                 "{name:7} {} file{plural}, {}; growing {}/s, {} in {:.0} s",
-                files[kind],
-                readable(bytes[kind]),
+                there.files,
+                readable(there.bytes),
                 readable(rate as u64),
                 readable(self.all[kind]),
                 (last - first).as_secs_f64(),
@@ -156,8 +162,9 @@ mod tests {
         assert_eq!((growth.added(), growth.span()), ([50, 100], at(2)));
         growth.take([files(&[(4, 10)]), files(&[(3, 100)])], [0, 0], at(8));
         assert_eq!((growth.added(), growth.total()), ([10, 0], [60, 100]));
-        let told = growth.told();
+        let told = growth.told(Amount { files: 2, bytes: 700 });
         assert!(told.starts_with("logs    1 file, 10 B; growing 10 B/s, 60 B in 3 s\n"), "{told}");
+        assert!(told.contains("\ntables  2 files, 700 B; growing 0 B/s, 100 B in 3 s\n"), "{told}");
         assert!(told.ends_with("write amplification 1.7\n"), "{told}");
         // Logs and tables that came and went in between.
         growth.take([files(&[(4, 10)]), files(&[(3, 100)])], [500, 900], at(9));

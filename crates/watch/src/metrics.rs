@@ -1,8 +1,11 @@
 //! What is seen from outside, in the text form that Prometheus reads.
 //!
-//! Keeps: with one column family a name that `Stats::prometheus` has, too, means the same here. With several these figures are
-//! of all of them. Write amplification is per byte that was flushed, as what users wrote is not seen. Counters count since the database was opened
-//! where the event log knows them, and since the first look where sizes of files are what is known.
+//! Keeps: with one column family a name that `Stats::prometheus` has, too, means the same here, but for two. Write
+//! amplification is per byte that was flushed, as what users wrote is not seen; the last sequence number is the
+//! manifest's, which those of writes that are in no table yet are beyond. With several families these figures are of all
+//! of them, and those of levels of the first [`TREES_MAX`](crate::tree::TREES_MAX). Counters count since the database was
+//! opened where the event log knows them, or since the first line that is left of a log that was begun anew twice before
+//! the first look; and since the first look where sizes of files are what is known.
 
 use std::fmt::Display;
 
@@ -29,13 +32,12 @@ impl Watch {
         let mut text = Text::default();
         text.gauge("seen", "1 if the newest look at the database went well", u8::from(is_seen));
         text.gauge("open", "1 if a program has it open", u8::from(self.last.owner.is_some()));
-        let (files, bytes, grown) =
-            (self.growth().files(), self.growth().bytes(), self.growth().total());
+        let (logs, tables, grown) = (self.growth().logs(), self.tables(), self.growth().total());
         for (name, help, value) in [
-            ("log_files", "Logs", files[0]),
-            ("log_bytes", "Logs on disk", bytes[0]),
-            ("table_files", "Tables", files[1]),
-            ("disk_bytes", "Tables on disk", bytes[1]),
+            ("log_files", "Logs", logs.files),
+            ("log_bytes", "Logs on disk", logs.bytes),
+            ("table_files", "Tables", tables.files),
+            ("disk_bytes", "Tables on disk", tables.bytes),
             (
                 "last_sequence",
                 "The last sequence number that the manifest has",
@@ -56,14 +58,14 @@ impl Watch {
             text.gauge("write_amplification", help, amplification);
         }
         if let Some(session) = &self.last.session {
-            of_session(session, self.last.now, &mut text);
+            of_session(session, self.last.held, &mut text);
         }
         of_trees(self.drawn(), &mut text);
         text.into_string()
     }
 }
 
-fn of_session(session: &Session, now: u64, text: &mut Text) {
+fn of_session(session: &Session, held: [u64; 2], text: &mut Text) {
     text.gauge("running_jobs", "Flushes and compactions at work", session.jobs.len());
     for (name, help, figure) in COUNTERS {
         text.head(name, "counter", help);
@@ -82,7 +84,7 @@ fn of_session(session: &Session, now: u64, text: &mut Text) {
         text.sample(name, &[], value);
     }
     text.head("held_back_seconds_total", "counter", "Time that writes were held back, by how");
-    for (kind, micros) in ["stop", "delay"].iter().zip(session.held_back(now)) {
+    for (kind, micros) in ["stop", "delay"].iter().zip(held) {
         text.sample("held_back_seconds_total", &[("kind", kind)], micros as f64 / 1e6);
     }
     text.head("stalls_total", "counter", "Stalls that ended, by cause");

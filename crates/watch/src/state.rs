@@ -18,8 +18,7 @@ impl Watch {
     pub fn state(&self, after: Duration, trouble: Option<&str>) -> Value {
         let session = self.last.session.as_ref();
         let busy = session.map(Session::busy).unwrap_or_default();
-        let (files, bytes, span) =
-            (self.growth().files(), self.growth().bytes(), self.growth().span());
+        let (logs, tables, span) = (self.growth().logs(), self.tables(), self.growth().span());
         let rate = self.growth().added().map(|n| n as f64 / span.as_secs_f64().max(1e-3));
         let drawn = self.drawn();
         json!({
@@ -28,8 +27,8 @@ impl Watch {
             "at_ms": millis(self.last.at),
             "owner": self.last.owner,
             "session": session.map(|session| told(session, self.last.now)),
-            "logs": { "files": files[0], "bytes": bytes[0], "rate": rate[0] },
-            "tables": { "files": files[1], "bytes": bytes[1], "rate": rate[1] },
+            "logs": { "files": logs.files, "bytes": logs.bytes, "rate": rate[0] },
+            "tables": { "files": tables.files, "bytes": tables.bytes, "rate": rate[1] },
             "amplification": {
                 "write": self.write_amplification(),
                 "read": drawn.iter().map(|tree| tree.reads).max(),

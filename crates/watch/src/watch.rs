@@ -10,7 +10,7 @@ use lithify_journal::files::FileName;
 use lithify_store::manifest::Recovered;
 
 use crate::events::{EventLog, Session};
-use crate::growth::Growth;
+use crate::growth::{Amount, Growth};
 use crate::history::{History, Sample};
 use crate::tree::{self, Drawn, TREES_MAX, Trees, dir_of, draw};
 
@@ -35,6 +35,8 @@ struct Tree {
     stamp: (u64, u64),
     found: Recovered,
     drawn: Vec<Drawn>,
+    /// The tables of all of them, wherever they are.
+    tables: Amount,
 }
 
 /// What a look found.
@@ -44,10 +46,49 @@ pub struct Look {
     pub at: Duration,
     /// The process that has the database open; 0 if the system hides which.
     pub owner: Option<u32>,
-    /// What its event log says of the last opening; `None` without a log.
+    /// What its event log says of the last opening; `None` without a log. Of a process that is gone nothing goes on.
     pub session: Option<Session>,
     /// The event log's clock.
     pub now: u64,
+    /// Microseconds that writes were stopped and slowed since that opening.
+    pub(crate) held: [u64; 2],
+    /// Where the process that wrote this event log is gone, the log's clock when it was last seen.
+    gone: Option<u64>,
+}
+
+impl Look {
+    /// What is found after `self`, `at` after the first look, while the world's clock says `unix`.
+    fn next(
+        &self,
+        at: Duration,
+        owner: Option<u32>,
+        session: Option<Session>,
+        unix: Duration,
+    ) -> Look {
+        let mut look = Look { at, owner, session, ..Look::default() };
+        let Some(session) = &mut look.session else { return look };
+        let before = self.session.as_ref().filter(|b| b.is_of_the_opening_of(session));
+        // One that opens the database reads its logs before it writes of itself.
+        let is_silent = before.is_some_and(|before| before.last == session.last);
+        let is_gone = owner.is_none() || is_silent && (self.gone.is_some() || owner != self.owner);
+        let (seen, held) =
+            before.map_or((0, [0; 2]), |_| (self.gone.unwrap_or(self.now), self.held));
+        look.now = session.now(unix);
+        if is_gone {
+            session.end(*look.gone.insert(seen.max(session.last)));
+        }
+        // The world's clock may have been set, or have gone on while the machine slept.
+        let counted = session.held_back(look.now);
+        look.held = [0, 1].map(|kind| counted[kind].max(held[kind]));
+        look
+    }
+
+    /// Microseconds that writes were stopped and slowed since the look `before`.
+    fn held_since(&self, before: &Look) -> [u64; 2] {
+        let (Some(now), Some(then)) = (&self.session, &before.session) else { return [0; 2] };
+        let held = if now.is_of_the_opening_of(then) { before.held } else { [0; 2] };
+        [0, 1].map(|kind| self.held[kind] - held[kind])
+    }
 }
 
 impl Watch {
@@ -83,29 +124,27 @@ impl Watch {
     fn look_once(&mut self, at: Duration) -> Result<()> {
         // A page that asks what is new since a look names that look in milliseconds.
         let at = Duration::from_millis(u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
-        let before = self.last.session.as_ref().map(|session| session.held_back(self.last.now));
         let written = self.last.session.as_ref().map(Session::written);
         let session = self.log.catch_up(&self.dir)?.cloned();
-        let now = session.as_ref().map_or(0, |session| session.now(unix_now()));
-        self.last = Look { at, owner: owner(&self.dir), session, now };
+        let look = self.last.next(at, owner(&self.dir), session, unix_now());
+        let held = look.held_since(&self.last);
+        self.last = look;
         let now_written = self.last.session.as_ref().map_or([0; 2], Session::written);
         // A database that was opened anew counts from there.
         let before_written = written.unwrap_or(now_written);
         let told = [0, 1].map(|kind| now_written[kind].saturating_sub(before_written[kind]));
         self.growth.look(&self.dir, told, at)?;
         self.read_trees()?;
-        let held = self.last.session.as_ref().map_or([0; 2], |session| session.held_back(now));
-        let before = before.unwrap_or(held);
         if self.growth.span() > Duration::ZERO {
             let jobs = self.last.session.as_ref().map_or(0, |session| session.jobs.len());
             self.history.add(Sample {
                 at,
                 span: self.growth.span(),
                 grown: self.growth.added(),
-                held: [0, 1].map(|kind| held[kind].saturating_sub(before[kind])),
+                held,
                 l0: self.drawn().iter().map(|tree| tree.l0).max().unwrap_or(0),
                 jobs: jobs as u32,
-                disk: self.growth.bytes()[1],
+                disk: self.tables().bytes,
             });
         }
         Ok(())
@@ -130,14 +169,16 @@ impl Watch {
             return Ok(());
         }
         let found = tree::read_in(&self.dir, &self.path)?;
-        let mut drawn = Vec::new();
+        let (mut drawn, mut tables) = (Vec::new(), Amount::default());
         Trees(&found.state).each(|_, name, version| {
+            tables.files += version.file_count() as u64;
+            tables.bytes = tables.bytes.saturating_add(version.all_bytes());
             if drawn.len() < TREES_MAX {
                 drawn.push(draw(name, version));
             }
             Ok(())
         })?;
-        self.tree = Some(Tree { stamp, found, drawn });
+        self.tree = Some(Tree { stamp, found, drawn, tables });
         Ok(())
     }
 
@@ -156,6 +197,10 @@ impl Watch {
     /// The first of its trees as bars.
     pub fn drawn(&self) -> &[Drawn] {
         self.tree.as_ref().map_or(&[], |tree| &tree.drawn)
+    }
+    /// The tables of all trees, after a look.
+    pub fn tables(&self) -> Amount {
+        self.tree.as_ref().map(|tree| tree.tables).unwrap_or_default()
     }
     /// The last write that the manifest knows.
     pub(crate) fn last_sequence(&self) -> u64 {
@@ -189,3 +234,6 @@ pub fn owner(dir: &Dir) -> Option<u32> {
 pub fn unix_now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

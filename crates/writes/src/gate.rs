@@ -62,6 +62,8 @@ struct State {
     /// The database is closing: while anything holds writes back they fail with this instead of waiting, because
     /// a writer that waits holds the turn that the close needs.
     closing: Option<Error>,
+    /// No write comes any more, so that nothing holds one back.
+    over: bool,
     /// Completed and replaced at every change.
     changed: Ticket,
     /// When the stall now on began.
@@ -95,6 +97,7 @@ impl Gate {
     /// The core's new verdict.
     pub fn press(&self, pressure: Pressure, now: Mono, events: &Events) {
         let mut state = self.state.lock();
+        let pressure = if state.over { Pressure::default() } else { pressure };
         let (old, new) = (state.pressure.cause(), pressure.cause());
         if old != new || state.pressure.stop.is_some() != pressure.stop.is_some() {
             if let Some(cause) = old {
@@ -127,6 +130,13 @@ impl Gate {
         state.pacer.press(rate, now.0);
         state.pressure = pressure;
         self.changed(&mut state);
+    }
+
+    /// No write comes any more: a stall that is on ends, and none begins. Else the log would end within it, and be read as if
+    /// it went on.
+    pub fn end(&self, now: Mono, events: &Events) {
+        self.state.lock().over = true;
+        self.press(Pressure::default(), now, events);
     }
 
     /// Writes fail with `error` from now on. The first cause stays.

@@ -75,7 +75,7 @@ fn frame(watch: &Watch, look: &Look) -> Result<String> {
         Some(owner) => live(owner, look.session.as_ref()),
         None => "no program has it open\n".to_owned(),
     };
-    text += &watch.growth().told();
+    text += &watch.growth().told(watch.tables());
     let session = look.session.as_ref().filter(|_| look.owner.is_some());
     let busy = session.map(Session::busy).unwrap_or_default();
     let Some(trees) = watch.trees() else { return Ok(text) };

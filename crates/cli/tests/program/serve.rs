@@ -197,6 +197,35 @@ fn figures_are_served_to_prometheus() {
     }
 }
 
+/// What a process leaves that was killed while its writes were held back and a job ran. Before, both went on for ever.
+#[test]
+fn nothing_of_a_program_that_is_gone_goes_on() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path().join("db").to_str().unwrap().to_owned();
+    filled(&dir, 10).close().unwrap();
+    let mut log = std::fs::OpenOptions::new().append(true).open(format!("{dir}/EVENTS")).unwrap();
+    log.write_all(
+        b"{\"at_us\":1,\"event\":\"flush_start\",\"job\":9,\"to\":0,\"bytes\":7}\n\
+          {\"at_us\":1,\"event\":\"stall_begin\",\"cause\":\"l0_files\",\"kind\":\"stop\"}\n",
+    )
+    .unwrap();
+    let server = Server::of(&dir, &[]);
+    let held = || {
+        let text = server.get("/metrics").1;
+        assert!(!text.contains("lithify_stalled{"), "{text}");
+        assert!(text.contains("\nlithify_running_jobs 0\n") && text.contains("lithify_open 0"));
+        let held = text.lines().filter(|line| line.starts_with("lithify_held_back_seconds_total"));
+        held.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let first = held();
+    assert_eq!(first.len(), 2);
+    let looked = server.state()["at_ms"].as_u64();
+    let state = server.until(|state| state["at_ms"].as_u64() > looked.map(|ms| ms + 2000));
+    assert_eq!(held(), first);
+    let history = state["history"].as_array().unwrap();
+    assert!(!history.is_empty() && history.iter().all(|s| s[4] == 0 && s[7] == 0), "{history:?}");
+}
+
 #[test]
 fn a_page_loads_nothing_from_elsewhere() {
     let scratch = tempfile::tempdir().unwrap();

@@ -20,6 +20,11 @@ fn every_command_takes_directories_of_tables() {
         entries.filter(|path| path.extension().is_some_and(|e| e == "sst")).count()
     };
     assert!(tables("large") > 0 && tables("cold") > 0 && tables("db") == 0);
+    // Who only looks at it sees them, too.
+    let there = tables("fast") + tables("large") + tables("cold");
+    let top = ok(&["top", &db, "--count", "1"]);
+    let line = top.lines().find(|line| line.starts_with("tables ")).unwrap();
+    assert!(line.contains(&format!(" {there} files, ")) && line.contains(" KiB; growing"), "{top}");
     assert_eq!(with(&["scan", "--db", &db]), "1\ta\n2\ta\n");
     assert_eq!(with(&["scan", "--db", &db, "--family", "trees"]), "1\tb\n2\tb\n");
     assert!(with(&["verify", &db]).contains("read: "));

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::{scan, tiny, within};
 use lithify::{
-    Builder, Db, Durability, ErrorKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, WriteBatch, WriteOptions,
+    Builder, Db, Durability, ErrorKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, ReadOptions, WriteBatch,
+    WriteOptions,
 };
 use lithify_env::{Env, FaultFs, MemFs, OsRt, RtOptions};
 
@@ -242,6 +243,47 @@ fn what_is_large_is_written() {
 
 /// While a flush hangs, memory fills up: who does not want to wait is told, who waits goes on as
 /// soon as the disk does.
+/// A log that is cut at its beginning again and again: deletions of ranges that lie in each other. Together they had
+/// as many pieces as the square of their number, and the process died of that, also when it opened the log again.
+#[test]
+fn deletions_within_each_other_end() {
+    within(LONGEST, "range deletions", || {
+        let scratch = tempfile::tempdir().unwrap();
+        let key = |n: u32| n.to_be_bytes();
+        let count = 30_000;
+        let db = Db::open(scratch.path(), Default::default()).unwrap();
+        let mut batch = WriteBatch::new();
+        for n in 0..=count {
+            db.put(key(n), b"entry").unwrap();
+            batch.delete_range(key(0), key(n)).unwrap();
+        }
+        let before = db.snapshot();
+        // In one batch, so in one memtable.
+        db.write(&batch).unwrap();
+        let left = |db: &Db| db.range(..).map(|entry| entry.unwrap().0).collect::<Vec<_>>();
+        let last = [key(count)];
+        assert!(left(&db).iter().eq(last.iter()), "{} entries are left", left(&db).len());
+        assert_eq!(db.range_opt(.., &ReadOptions::at(&before)).count(), 1 + count as usize);
+        drop(before);
+        // The log has them.
+        drop(db);
+        let db = Db::open(scratch.path(), Default::default()).unwrap();
+        assert!(left(&db).iter().eq(last.iter()));
+        db.flush().unwrap();
+        assert!(left(&db).iter().eq(last.iter()));
+        // One by one they do not stay in a memtable, where each read looks through all.
+        let flushes = db.stats().counts.flushes;
+        for n in 0..count {
+            db.delete_range(key(0), key(n)).unwrap();
+        }
+        db.wait_idle(None).unwrap();
+        assert!(db.stats().counts.flushes >= flushes + 2);
+        db.compact_range(None, None).unwrap();
+        assert!(left(&db).iter().eq(last.iter()));
+        db.close().unwrap();
+    });
+}
+
 #[test]
 fn who_does_not_wait_is_told() {
     within(LONGEST, "a hanging disk", a_hanging_disk);

@@ -9,9 +9,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::common::image::{self, Image, kind};
-use crate::common::{Content, scan, tiny};
+use crate::common::{Content, scan, tiny, within};
 use lithify::salvage::{Lost, SalvageReport};
 use lithify::{Builder, Compression, ErrorKind, IngestOptions, ReverseBytewise, Settings};
 use lithify_env::{Env, Fs, MemFs, OsRt, RtOptions, RtRef};
@@ -133,6 +134,19 @@ fn an_undamaged_database_comes_back_whole() {
         assert!(content == truth());
         assert!(report.tables >= 2 && report.batches > 100 && report.blocks > 20, "{report:?}");
     }
+}
+
+/// Bytes each of which could end a block keep a salvage busy for seconds, and not until all were tried.
+#[test]
+fn a_table_of_possible_ends_is_given_up() {
+    let rt = runtime();
+    let mut image = damaged(&rt, |_| {});
+    let table = names(&image, "table").remove(0);
+    image.insert(table.clone(), vec![1; (2 << 20) + 100]);
+    let (report, content) =
+        within(Duration::from_secs(100), "the search", move || salvage(&image, &runtime()));
+    assert!(report.lost.iter().any(|lost| lost.file == table), "{:?}", report.lost);
+    is_right("possible ends", &report, &content);
 }
 
 /// Each block of each table damaged by itself: the report names its keys and its entries, and

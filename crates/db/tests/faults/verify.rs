@@ -124,6 +124,16 @@ fn older_values_above_newer_ones_are_found() {
     finds(&report, "R: key key15");
 }
 
+/// Sizes whose sum no counter holds are damage like any other.
+#[test]
+fn sizes_beyond_all_bounds_are_compared() {
+    let report = with_manifest(|state| {
+        family(state).files.values_mut().for_each(|file| file.size = u64::MAX - 1);
+    });
+    finds(&report, "000");
+    assert!(report.findings.iter().filter(|f| f.grade == Grade::Damage).count() >= 2);
+}
+
 #[test]
 fn counts_bounds_and_numbers_of_the_manifest_are_compared() {
     let report = with_manifest(|state| newest(state).counts.as_mut().unwrap().entries += 1);

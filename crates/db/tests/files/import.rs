@@ -20,8 +20,10 @@ use crate::common::{Content, scan, tiny};
 use lithify::import::{ImportOptions, ImportProgress, ImportReport, ImportStage, Maker};
 use lithify::merge::built_in;
 use lithify::{
-    Builder, ColumnFamilyOptions, Db, ErrorKind, ReverseBytewise, Settings, TransactionOptions,
+    Backups, Builder, CheckpointOptions, ColumnFamilyOptions, Db, ErrorKind, ReverseBytewise,
+    Settings, TransactionOptions,
 };
+use lithify_base::CfId;
 use lithify_env::{Env, FaultFs, Fs, FsRef, MemFs, OpenOpts, OsRt, RtOptions, RtRef};
 use lithify_journal::wal::{BatchBuilder, Found, RecordReader, RecordWriter};
 
@@ -124,10 +126,10 @@ fn they_are_taken_over_by_links() {
             assert_eq!((report.maker, report.copied), (maker, 0), "{name}");
             assert_eq!(report.linked, report.tables, "{name}");
             assert_eq!(report.linked > 0, tables > 0, "{name}");
-            assert!(report.batches > 0, "{name} has a log");
             assert_eq!(report.keys, Some(content(name).len() as u64), "{name}");
             let logs: u64 =
                 before.iter().filter(|f| f.0.ends_with(".log")).map(|f| f.1.len() as u64).sum();
+            assert_eq!(report.batches > 0, logs > 0, "{name}");
             // Manifests, options, and a table of what the logs held.
             assert!(
                 fs.used() - used < 10_240 + 2 * logs,
@@ -200,6 +202,34 @@ fn without_lock(fs: &MemFs, directory: &str) -> Image {
     image
 }
 
+/// A copy of what LevelDB wrote would be a database that opens for reading only.
+#[test]
+fn leveldb_is_not_copied_before_it_is_imported() {
+    let rt = runtime();
+    let fs = image::put(&load("leveldb-neighbours"), FROM);
+    let env = Env { fs: Arc::new(fs.clone()), rt: rt.clone() };
+    let db = on(&fs, &rt).open_read_only(FROM).unwrap();
+    let backups = Backups::open_in("/backups", env).unwrap();
+    for error in [
+        db.checkpoint("/copy").unwrap_err(),
+        db.checkpoint_opt("/copy", &CheckpointOptions { copy_logs_below: 1 << 20 }).unwrap_err(),
+        backups.create(&db, &mut |_| {}).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    }
+    db.close().unwrap();
+    assert_eq!(fs.list(Path::new("/")).unwrap().len(), 1);
+    // What RocksDB wrote says enough.
+    let fs = image::put(&load("rocksdb-families"), FROM);
+    take_over(on(&fs, &rt), ImportOptions::default()).unwrap();
+    let db = on(&fs, &rt).open_read_only(TO).unwrap();
+    db.checkpoint("/copy").unwrap();
+    db.close().unwrap();
+    let copied = on(&fs, &rt).open("/copy").unwrap();
+    assert_eq!(scan(&copied).unwrap(), content("rocksdb-families"));
+    copied.close().unwrap();
+}
+
 /// Settled, a directory holds no table that RocksDB does not read, and is the same database.
 #[test]
 fn what_came_from_leveldb_settles() {
@@ -221,6 +251,72 @@ fn what_came_from_leveldb_settles() {
     db.close().unwrap();
     assert!(!tables(&fs).is_empty() && !tables(&fs).contains(&false), "{:?}", tables(&fs));
     assert_eq!(shown(on(&fs, &rt).open_read_only(TO)).unwrap(), content("leveldb-snappy"));
+}
+
+/// Until the directory is locked its program may write it, and close it: what it left then counts.
+#[test]
+fn a_directory_that_is_closed_meanwhile_is_taken_over_as_it_was_left() {
+    let rt = runtime();
+    let (early, late) = (load("leveldb-log"), load("leveldb-snappy"));
+    let mem = image::put(&early, FROM);
+    touch(&mem, "LOCK", b"");
+    let (now, last) = (mem.clone(), late.clone());
+    let fs: FsRef = Arc::new(FaultFs::new(Arc::new(mem.clone()), move |op| {
+        if op.name == "lock" && op.path.starts_with(FROM) {
+            without_lock(&now, FROM).keys().for_each(|name| {
+                now.unlink(&Path::new(FROM).join(name)).unwrap();
+            });
+            let left = last.iter().filter(|f| f.0 != "LOCK");
+            left.for_each(|(name, bytes)| touch(&now, name, bytes));
+        }
+        None
+    }));
+    take_over(builder(fs, &rt), ImportOptions::default()).unwrap();
+    assert_eq!(shown(on(&mem, &rt).open(TO)).unwrap(), content("leveldb-snappy"));
+}
+
+fn touch(fs: &MemFs, name: &str, bytes: &[u8]) {
+    let file = fs.open(&Path::new(FROM).join(name), OpenOpts::write().or_create()).unwrap();
+    lithify_env::write_all_at(&*file, bytes, 0).unwrap();
+}
+
+/// Another user's program holds locks that this one can't see. On a disk that is only read there is none.
+#[test]
+fn a_lock_that_is_denied_is_not_free() {
+    let rt = runtime();
+    for (errno, refused) in [(13, true), (1, true), (30, false)] {
+        let mem = image::put(&load("leveldb-log"), FROM);
+        touch(&mem, "LOCK", b"");
+        let fs: FsRef = Arc::new(FaultFs::new(Arc::new(mem.clone()), move |op| {
+            let theirs = op.name == "lock" && op.path.starts_with(FROM);
+            theirs.then(|| io::Error::from_raw_os_error(errno).into())
+        }));
+        let result = take_over(builder(fs, &rt), ImportOptions::default());
+        let kind = result.err().map(|e| e.kind());
+        assert_eq!(kind, refused.then_some(ErrorKind::Locked), "{errno}");
+    }
+}
+
+/// RocksDB ends its recovery at a log with writes missing behind it, and so does an import. It says so.
+#[test]
+fn logs_that_are_left_out_are_told() {
+    let rt = runtime();
+    let mut image = load("leveldb-log");
+    let log = image.keys().rfind(|name| name.ends_with(".log")).unwrap().clone();
+    let bytes = image.get_mut(&log).unwrap();
+    bytes.truncate(bytes.len() - 1);
+    let (mut batch, mut later) = (BatchBuilder::new(), Vec::new());
+    batch.put(CfId(0), b"later", b"1");
+    batch.set_sequence(1 << 40);
+    RecordWriter::new().append(batch.as_bytes(), &mut later);
+    let name = format!("{:06}.log", log[..6].parse::<u64>().unwrap() + 1);
+    // One that had not begun holds nothing that could be left out.
+    for (bytes, told) in [(later, true), (vec![], false)] {
+        image.insert(name.clone(), bytes);
+        let fs = image::put(&image, FROM);
+        let report = take_over(on(&fs, &rt), ImportOptions::default()).unwrap();
+        assert_eq!(report.notes.iter().any(|n| n.contains(&name)), told, "{:?}", report.notes);
+    }
 }
 
 /// A file system whose links cross devices.

@@ -2,9 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::common::tiny;
-use lithify::{Builder, ColumnFamilyOptions, Compression, Db, Policy, Settings};
+use lithify::{Builder, ColumnFamilyOptions, Compression, Db, ErrorKind, Policy, Settings};
+use lithify_env::sync::Mutex;
+use lithify_env::{Env, FaultFs, Fs, RtOptions};
 
 fn families(dir: &Path, db: &Settings) -> BTreeMap<String, Settings> {
     Settings::stored_families_in(dir, db).unwrap()
@@ -95,4 +100,38 @@ fn a_family_of_rocksdb_has_its_options() {
 #[allow(clippy::disallowed_methods, reason = "the file of another program")]
 fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
+}
+
+/// A close waits for settings that are being written: behind it the directory may be another owner's.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a test waits for what must not happen")]
+fn a_close_waits_for_settings_under_way() {
+    let (held, reached) = (Arc::new(Mutex::new(())), Arc::new(AtomicBool::new(false)));
+    let (gate, at, env) = (held.clone(), reached.clone(), Env::in_memory(RtOptions::default()));
+    let fs: Arc<dyn Fs> = Arc::new(FaultFs::new(env.fs, move |op| {
+        if op.name == "rename" && op.path.to_string_lossy().contains("OPTIONS") {
+            at.store(true, Ordering::SeqCst);
+            drop(gate.lock());
+        }
+        None
+    }));
+    let db = Builder::new(tiny()).env(Env { fs, rt: env.rt }).open("/db").unwrap();
+    let closed = held.lock();
+    reached.store(false, Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        let (setting, closing) = (db.clone(), db.clone());
+        let set = scope.spawn(move || setting.set_settings(&[("l0_stop", "40")]));
+        while !reached.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        let close = scope.spawn(|| closing.close());
+        // As long as that takes many times over.
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!close.is_finished(), "the settings are not written yet");
+        drop(closed);
+        set.join().unwrap().unwrap();
+        close.join().unwrap().unwrap();
+    });
+    let refused = db.set_settings(&[("l0_stop", "41")]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ShuttingDown, "{refused}");
 }

@@ -379,6 +379,45 @@ fn a_flush_waits_for_what_ended_a_transaction() {
     db.close().unwrap();
 }
 
+/// Notes fill no memtable either, in one family and in several; nor does a log grow beyond the bound where no memtable is full.
+#[test]
+fn notes_end_logs_and_a_small_bound_flushes() {
+    for families in 0..2 {
+        let (env, mut small) = (world(), settings());
+        small.max_wal_bytes = 1 << 20;
+        (small.memtable_bytes, small.memory_budget) = (16 << 20, 64 << 20);
+        let db = Builder::new(small).env(env.clone()).open("/db").unwrap();
+        for n in 0..families {
+            db.create_column_family(&n.to_string(), ColumnFamilyOptions::default()).unwrap();
+        }
+        let lens = || {
+            let listed = env.fs.list("/db".as_ref()).unwrap().into_iter();
+            listed.filter(|entry| entry.name.ends_with(".log")).map(|entry| entry.len)
+        };
+        let longest = || lens().max().unwrap_or(0);
+        for n in 0..60u32 {
+            let mut batch = WriteBatch::new();
+            batch.log_data([7; 200_000]).unwrap();
+            db.write(&batch).unwrap();
+            assert!(longest() < 3 << 20, "{n}: {:?}", lens().collect::<Vec<_>>());
+        }
+        let flushed = db.stats().counts.flushes;
+        for n in 0..60u32 {
+            db.put(n.to_be_bytes(), [7; 100_000]).unwrap();
+            assert!(longest() < 3 << 20, "{n}: {:?}", lens().collect::<Vec<_>>());
+        }
+        assert!(db.stats().counts.flushes > flushed + 2, "6 MB with logs of 1 MiB");
+        db.wait_idle(None).unwrap();
+        db.delete_obsolete_files().unwrap();
+        let left: u64 = lens().sum();
+        assert!(left < 6 << 20, "{left} of 18 MB are left");
+        db.close().unwrap();
+        let db = Builder::new(settings()).env(env).open("/db").unwrap();
+        assert!((0..60u32).all(|n| db.get(n.to_be_bytes()).unwrap().is_some()));
+        db.close().unwrap();
+    }
+}
+
 /// What is prepared and rolled back fills no memtable, and logs end all the same.
 #[test]
 fn logs_end_without_a_write() {

@@ -51,6 +51,31 @@ fn a_handle_from_before_the_first_backup_deletes_nothing() {
     db.close().unwrap();
 }
 
+/// What a backup in the making needs is on no list yet that a deletion would heed.
+#[test]
+fn a_handle_makes_one_change_at_a_time() {
+    let env = world();
+    let db = open(&env, "db");
+    write(&db, 0);
+    let backups = Backups::open_in("backups", env).unwrap();
+    backups.create(&db, &mut |_| {}).unwrap();
+    let mut refused = Vec::new();
+    backups
+        .create(&db, &mut |_| {
+            refused.push(backups.delete(1).unwrap_err().kind());
+            refused.push(backups.purge(0).unwrap_err().kind());
+            refused.push(backups.create(&db, &mut |_| {}).unwrap_err().kind());
+        })
+        .unwrap();
+    assert!(refused.len() >= 3 && refused.iter().all(|kind| *kind == ErrorKind::Locked));
+    assert!(backups.verify(2, &mut |_| {}).unwrap().is_empty());
+    // Also after a change that failed.
+    assert_eq!(backups.delete(7).unwrap_err().kind(), ErrorKind::NotFound);
+    backups.delete(1).unwrap();
+    assert!(backups.verify(2, &mut |_| {}).unwrap().is_empty());
+    db.close().unwrap();
+}
+
 #[test]
 fn what_is_there_is_not_copied_again_and_each_backup_is_whole() {
     let env = world();
@@ -196,6 +221,52 @@ fn damage_is_named_and_never_restored() {
     assert_eq!(backups.create(&db, &mut |_| {}).unwrap().id, 2);
     assert!(env.fs.len(path.as_ref()).unwrap().is_some());
     db.close().unwrap();
+}
+
+/// A database gives way to a backup that is whole, and to nothing else.
+#[test]
+fn what_is_there_gives_way_to_a_whole_backup_only() {
+    let env = world();
+    let db = open(&env, "db");
+    db.put(b"a", b"1").unwrap();
+    let backups = Backups::open_in("backups", env.clone()).unwrap();
+    backups.create(&db, &mut |_| {}).unwrap();
+    db.put(b"a", b"2").unwrap();
+    backups.create(&db, &mut |_| {}).unwrap();
+    db.put(b"a", b"3").unwrap();
+    let over = |id| backups.restore_over(id, "db", &mut |_| {});
+    assert_eq!(over(1).unwrap_err().kind(), ErrorKind::Locked);
+    db.close().unwrap();
+    assert_eq!(over(9).unwrap_err().kind(), ErrorKind::NotFound);
+    let stray = env.fs.create("db/notes.txt".as_ref(), OpenOpts::write()).unwrap();
+    assert!(over(1).unwrap_err().to_string().contains("`notes.txt`"));
+    drop(stray);
+    env.fs.unlink("db/notes.txt".as_ref()).unwrap();
+    let meta = env.fs.open("backups/meta/1".as_ref(), OpenOpts::write()).unwrap();
+    write_all_at(&*meta, b"x", 30).unwrap();
+    assert_eq!(over(1).unwrap_err().kind(), ErrorKind::Corruption);
+    let ids: Vec<u64> = backups.list_readable().unwrap().iter().map(|one| one.id).collect();
+    assert_eq!(ids, [2]);
+    for (file, offset) in [("shared", 20), ("private/2", 0)] {
+        let name = env.fs.list(format!("backups/{file}").as_ref()).unwrap().remove(0).name;
+        let path = format!("backups/{file}/{name}");
+        let file = env.fs.open(path.as_ref(), OpenOpts::write()).unwrap();
+        let mut byte = [0];
+        file.read_at(&mut byte, offset).unwrap();
+        write_all_at(&*file, &[byte[0] ^ 1], offset).unwrap();
+        assert_eq!(over(2).unwrap_err().kind(), ErrorKind::Corruption);
+        write_all_at(&*file, &byte, offset).unwrap();
+    }
+    let db = open(&env, "db");
+    assert_eq!(db.get(b"a").unwrap().as_deref(), Some(&b"3"[..]));
+    db.close().unwrap();
+    assert_eq!(over(2).unwrap().id, 2);
+    assert_eq!(backups.restore_over(2, "new", &mut |_| {}).unwrap().id, 2);
+    for place in ["db", "new"] {
+        let db = open(&env, place);
+        assert_eq!(db.get(b"a").unwrap().as_deref(), Some(&b"2"[..]));
+        db.close().unwrap();
+    }
 }
 
 /// A list of any bytes is an error or a list, and one that was changed by hand an error.

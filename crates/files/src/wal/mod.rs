@@ -26,7 +26,7 @@ mod writer;
 pub use chain::WalEnd;
 pub use content::{end_of_log, read_log};
 pub use prepared::{Prepared, Section};
-pub use reader::{Cut, OnRot, Replay, ReplayedLog, bytes_logged, log_numbers, replay};
+pub use reader::{Cut, LOG_END, OnRot, Replay, ReplayedLog, bytes_logged, log_numbers, replay};
 pub use writer::{NewLog, WalWriter};
 
 #[cfg(test)]

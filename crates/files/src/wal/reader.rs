@@ -15,6 +15,18 @@
 //!   9.log  [7 ends at 55] --S--    a seal of 9 promises: x is rot -> Corruption
 //! ```
 //!
+//! The logs may be written meanwhile, by another process. What a log says of the one before it is read
+//! first, newest log first, so each log that had begun by then follows logs that had ended. One that had
+//! not begun, as it was made ahead, counts as empty, whatever is in it once it is read: what it holds
+//! by then may follow writes that came into the log before it behind the reader's back.
+//!
+//! ```text
+//!   heads read    5.log 1..40          7.log (made ahead)
+//!   5 read        5.log 1..40
+//!   meanwhile     5.log 1..55, ended   7.log [5 ends at 55] 56
+//!   7 read        passed over: 56 without 41..55 is no moment that there was
+//! ```
+//!
 //! Keeps: batches are visited in sequence order without holes, except where a log says that
 //! writes skipped it. A crash alone is never called corruption (P5). Logs are never changed here.
 //! Leaves to others: what is done with a batch; which logs are obsolete.
@@ -25,8 +37,8 @@ use std::ops::Range;
 
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, FileId, Result, Seq};
-use lithify_env::{OpenOpts, read_full_at};
-use lithify_journal::wal::record::{HEADER_SIZE, TYPE_SEAL};
+use lithify_env::read_full_at;
+use lithify_journal::wal::record::{HEADER_SIZE, TYPE_PREDECESSOR, TYPE_SEAL};
 use lithify_journal::wal::tail::{Findings, LoggedBatch};
 use lithify_journal::wal::{
     Found, Predecessor, Promise, RecordKind, RecordReader, RecordWriter, Seal, SeqRule, WalWalk,
@@ -39,6 +51,8 @@ use crate::dir::{Dir, FileName, OrTyped, Sparse};
 /// Largest log that is read, by what it takes on disk: logs are read whole, and one is about as large
 /// as a memtable.
 pub(super) const LOG_MAX: u64 = 8 << 30;
+/// Bytes at which a log ends, whatever else lets it go on: with the largest batch behind them it can still be read.
+pub const LOG_END: u64 = 4 << 30;
 /// Bytes that hold the first records of any log: its predecessor and its opening seal.
 const HEAD_BYTES: usize = 128;
 
@@ -104,7 +118,9 @@ impl Replay {
 
 /// Replays the logs of `dir` whose numbers are in `wanted`: from the first one that is needed up to the
 /// next file number, as a file with a larger number is not ours. `known` are the logs the manifest names,
-/// with the size it knows to be synced. `visit` gets each batch with the number of its log.
+/// with the size it knows to be synced. `visit` gets each batch with the number of its log, and says which
+/// sequence number the next write has: a mark that commits a prepared transaction brings more into effect
+/// than its record holds.
 ///
 /// # Errors
 /// Corruption if promised bytes are bad or missing (unless salvaging) or a log is absent,
@@ -114,7 +130,7 @@ pub fn replay(
     wanted: Range<u64>,
     known: &BTreeMap<u64, Option<u64>>,
     on_rot: OnRot,
-    mut visit: impl FnMut(u64, &LoggedBatch<'_>) -> Result<()>,
+    mut visit: impl FnMut(u64, &LoggedBatch<'_>) -> Result<Seq>,
 ) -> Result<Replay> {
     let from = wanted.start;
     let numbers = log_numbers(dir, wanted)?;
@@ -148,6 +164,8 @@ struct Linked {
     before: Option<Predecessor>,
     /// A seal of this very log stands behind `before`.
     sealed: bool,
+    /// It had not begun when this was read, and no later log had.
+    ahead: bool,
     rule: SeqRule,
 }
 
@@ -197,12 +215,21 @@ pub fn bytes_logged(dir: &Dir, wanted: Range<u64>) -> Result<u64> {
 /// to the next lower number. So does one that would have logs passed over without a seal behind what
 /// it says: a recovery that gives logs up seals it, other stores give none up, and a log that was never
 /// synced may hold anything. Names of logs are durable before a follower exists, so a missing one
-/// was removed by another hand.
+/// was removed by another hand. Only the newest may be gone since they were listed, where older ones are
+/// left: a close takes away the one that was made ahead, and logs that are not needed go oldest first.
 fn chain(dir: &Dir, from: u64, numbers: &[u64], on_rot: OnRot) -> Result<Chain> {
     let (mut chain, mut passed, mut lost) = (Vec::<Linked>::new(), Vec::new(), Vec::new());
     let mut rest = numbers;
     while let Some((&number, older)) = rest.split_last() {
-        let mut log = read_head(dir, number)?;
+        let none_begun = chain.iter().all(|later| later.ahead);
+        let Some(mut log) = read_head(dir, number)? else {
+            if none_begun && !older.is_empty() {
+                rest = older;
+                continue;
+            }
+            return Err(missing(dir, number, "the directory"));
+        };
+        log.ahead &= none_begun;
         let passes = |p: &Predecessor| match older.binary_search(&p.log_number) {
             Ok(at) => at + 1 < older.len(),
             Err(_) => p.log_number < from && !older.is_empty(),
@@ -233,17 +260,19 @@ fn chain(dir: &Dir, from: u64, numbers: &[u64], on_rot: OnRot) -> Result<Chain> 
     Ok(Chain { logs: chain, passed, lost })
 }
 
-/// The first records of a log. Logs of ours open with a seal; its numbers are contiguous then.
+/// The first records of a log; `None` if it is gone. Logs of ours open with a seal; its numbers are
+/// contiguous then.
 ///
 /// What a log says of the one before it counts only with that seal, which repeats the checksum of the
 /// record that says it: the first block of a log that was never synced may hold, whole or in part, what a
 /// deleted log left there. Foreign logs have no seals, and records of data come next.
-fn read_head(dir: &Dir, number: u64) -> Result<Linked> {
-    let file = dir.open_file(FileName::Wal(number), OpenOpts::read())?;
+fn read_head(dir: &Dir, number: u64) -> Result<Option<Linked>> {
+    let Some(file) = dir.open_if_there(FileName::Wal(number))? else { return Ok(None) };
     let mut head = [0; HEAD_BYTES];
     let count = read_full_at(&*file, &mut head, 0).or_typed()?;
     let head = &head[..count];
-    let mut log = Linked { number, before: None, sealed: false, rule: SeqRule::Rising };
+    let mut log =
+        Linked { number, before: None, sealed: false, ahead: true, rule: SeqRule::Rising };
     let mut reader = RecordReader::new(head, Some(number));
     let (mut named, mut end) = (None, 0);
     loop {
@@ -255,7 +284,7 @@ fn read_head(dir: &Dir, number: u64) -> Result<Linked> {
                 end = record.end as usize;
             }
             Found::Record(record) if record.kind == RecordKind::Seal => {
-                log.rule = SeqRule::Contiguous;
+                (log.rule, log.ahead) = (SeqRule::Contiguous, false);
                 let seal = Seal::decode(&record.payload);
                 if seal.is_ok_and(|seal| seal.is_of(number, record.offset, head)) {
                     (log.before, log.sealed) = (named, true);
@@ -267,17 +296,28 @@ fn read_head(dir: &Dir, number: u64) -> Result<Linked> {
                 let kind = head.get(end + HEADER_SIZE - 1);
                 if kind.is_some_and(|kind| !matches!(*kind, 0 | TYPE_SEAL)) {
                     log.before = named;
+                    // Half of a first record may be there while it is written.
+                    log.ahead = kind == Some(&TYPE_PREDECESSOR);
                 }
                 break;
             }
         }
     }
-    Ok(log)
+    Ok(Some(log))
 }
 
 fn missing(dir: &Dir, number: u64, named_by: &str) -> Error {
     Error::corruption(format!("this log is missing, and {named_by} names it"))
         .in_file(dir.path_of(FileName::Wal(number)).display())
+}
+
+/// The last batch of a log.
+#[derive(Clone, Copy, Default)]
+struct Last {
+    /// Its first number.
+    first: Seq,
+    /// The number behind what it brought into effect.
+    behind: Seq,
 }
 
 /// What the logs of a replay share.
@@ -294,35 +334,45 @@ impl Logs<'_> {
         &self,
         i: usize,
         out: &mut Replay,
-        visit: &mut impl FnMut(u64, &LoggedBatch<'_>) -> Result<()>,
+        visit: &mut impl FnMut(u64, &LoggedBatch<'_>) -> Result<Seq>,
     ) -> Result<bool> {
         let log = self.chain[i];
         let follower = self.chain.get(i + 1);
         let end = follower.and_then(|f| f.before);
-        let bytes = self.read(log.number)?;
+        let mut replayed = ReplayedLog { number: log.number, len: 0, batches: 0, closed: false };
+        let Some(bytes) = self.read(log)? else {
+            out.logs.push(replayed);
+            return Ok(true);
+        };
         let part = end.map_or(u64::MAX, |p| p.size).min(bytes.len());
         let mut walk = WalWalk::over(bytes.bytes().up_to(part), log.number, log.rule);
-        let before = out.last_seq;
-        let mut replayed = ReplayedLog { number: log.number, len: 0, batches: 0, closed: false };
-        while let Some(batch) = walk.next_batch()? {
+        let (before, mut last) = (out.last_seq, Last::default());
+        let mut next = walk.next_batch()?;
+        if log.ahead && walk.next_seq().is_some() {
+            // It began since the heads were read.
+            out.logs.push(replayed);
+            return Ok(true);
+        }
+        while let Some(batch) = next {
             if batch.first_seq <= before && replayed.batches == 0 {
                 let what = "the log repeats sequence numbers of the one before it";
                 return Err(Error::corruption(what).at(batch.record.offset));
             }
-            visit(log.number, &batch)?;
+            last = Last { first: batch.first_seq, behind: visit(log.number, &batch)? };
             replayed.batches += 1;
+            next = walk.next_batch()?;
         }
         let found = walk.findings();
         replayed.len = found.good_end;
         replayed.closed = walk.was_closed();
-        out.last_seq = before.max(found.last_seq);
+        out.last_seq = before.max(found.last_seq).max(last.behind.saturating_sub(1));
         out.logs.push(replayed);
 
         let promise = Promise { synced: self.promised(log.number), end: None };
         walk.verdict(&promise).into_result(part)?;
         let torn = found.damage.is_some();
         match (end, follower) {
-            (Some(end), _) => self.reaches(i, &found, end),
+            (Some(end), _) => self.reaches(i, (&found, last), end),
             (None, _) if !torn => Ok(true),
             // Only the numbers can show that nothing is missing in between.
             (None, _) => Ok(match self.first_seq(&self.chain[i + 1..])? {
@@ -335,14 +385,24 @@ impl Logs<'_> {
     /// Whether log `i`, in which `found` was found, is whole: its follower says how it ended. The
     /// closing seal may still have been under way when the follower began, so what counts is
     /// whether every write is there.
-    fn reaches(&self, i: usize, found: &Findings, end: Predecessor) -> Result<bool> {
+    fn reaches(
+        &self,
+        i: usize,
+        (found, last): (&Findings, Last),
+        end: Predecessor,
+    ) -> Result<bool> {
         let named = end.last_seq;
         // Of what takes no number, as marks of two-phase commit, the length alone tells.
         let fill = RecordWriter::at(found.good_end).fill_before_special(Seal::ENCODED_LEN) as u64;
         let is_long = found.good_end + fill + SEAL_BYTES >= end.size;
-        let is_whole = is_long || self.chain[i].rule != SeqRule::Contiguous;
+        let is_ours = self.chain[i].rule == SeqRule::Contiguous;
+        // RocksDB names the first number of the last record, which for a mark is the one behind it.
+        let all_there = found.last_seq >= named || found.good_end >= end.size;
+        if !is_ours && last.first == named && all_there {
+            return Ok(true);
+        }
         match found.last_seq.cmp(&named) {
-            Ordering::Equal if is_whole => Ok(true),
+            Ordering::Equal if is_long || !is_ours => Ok(true),
             Ordering::Greater => Err(Error::corruption(format!(
                 "the log ends with write {}, and the one after it says with {named}",
                 found.last_seq
@@ -370,16 +430,16 @@ impl Logs<'_> {
         if self.promised(log.number) > 0 {
             return Ok(true);
         }
-        let bytes = self.read(log.number)?;
+        let Some(bytes) = self.read(log)? else { return Ok(false) };
         let mut walk = WalWalk::over(bytes.bytes(), log.number, log.rule);
         while walk.findings().sealed == 0 && walk.next_batch()?.is_some() {}
         Ok(walk.findings().sealed > 0)
     }
 
-    /// Number of the first write in `logs`.
+    /// Number of the first write in `logs`, of those that had begun.
     fn first_seq(&self, logs: &[Linked]) -> Result<Option<Seq>> {
-        for log in logs {
-            let bytes = self.read(log.number)?;
+        for log in logs.iter().filter(|log| !log.ahead) {
+            let Some(bytes) = self.read(*log)? else { continue };
             let first = WalWalk::over(bytes.bytes(), log.number, log.rule).next_batch()?;
             if let Some(batch) = first {
                 return Ok(Some(batch.first_seq));
@@ -392,10 +452,11 @@ impl Logs<'_> {
         self.known.get(&number).copied().flatten().unwrap_or(0)
     }
 
-    fn read(&self, number: u64) -> Result<Sparse> {
-        match read_log(self.dir, FileId(number))? {
-            Some(bytes) => Ok(bytes),
-            None => Err(missing(self.dir, number, "the directory")),
+    /// The content of a log; `None` if it was made ahead and is gone.
+    fn read(&self, log: Linked) -> Result<Option<Sparse>> {
+        match read_log(self.dir, FileId(log.number))? {
+            None if !log.ahead => Err(missing(self.dir, log.number, "the directory")),
+            bytes => Ok(bytes),
         }
     }
 

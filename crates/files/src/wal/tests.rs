@@ -54,7 +54,7 @@ fn attempts_known(
         for op in batch.view()?.iter() {
             seen.push(u64::from_le_bytes(op.value.try_into().unwrap()));
         }
-        Ok(())
+        Ok(batch.first_seq + u64::from(batch.count))
     })?;
     Ok((seen, replay))
 }

@@ -125,15 +125,15 @@ pub fn head_of(log: &[u8]) -> u32 {
 }
 
 /// First record of a log: how the log before it ended. A missing, short or extra log is noticed
-/// by comparing this with what the directory holds. RocksDB verifies the same record when its
-/// `track_and_verify_wals` is on.
+/// by comparing this with what the directory holds. RocksDB writes the same record, and compares it, when
+/// its `track_and_verify_wals` is on; its number is the first one of the last record there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Predecessor {
     /// Number of the log before this one.
     pub log_number: u64,
     /// Its size in bytes.
     pub size: u64,
-    /// Last sequence number written to it.
+    /// Last sequence number written to it; in logs of RocksDB the first one of its last record.
     pub last_seq: Seq,
 }
 

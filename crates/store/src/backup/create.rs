@@ -50,8 +50,8 @@ impl BackupDir {
     /// found to be apart. Its tables must stay meanwhile.
     ///
     /// # Errors
-    /// `InvalidArgument`, and nothing was written, if something is here that is not ours; Io, NoSpace;
-    /// Corruption if a table changes under it. The backups from before are as they were.
+    /// `InvalidArgument`, and nothing was written, if something is here that is not ours; Locked while another
+    /// change is under way; Io, NoSpace; Corruption if a table changes under it. The backups from before are as they were.
     pub fn create(
         &self,
         from: &Dir,
@@ -60,7 +60,7 @@ impl BackupDir {
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(Backup, Progress)> {
         let denied = from.denied()?;
-        self.enter(denied)?;
+        let _change = self.enter(denied)?;
         let to = self.dir()?.hold(denied)?;
         let needed = self.collect()?;
         let id = self.next_id()?;
@@ -199,7 +199,7 @@ fn write_unmade(meta: &Folder, id: u64, text: &str) -> Result<()> {
     meta.sync()
 }
 
-/// Makes the folder of a backup: manifest, identity and options.
+/// Makes the folder of a backup: manifest, identity and options, and a log of what is prepared if anything is.
 fn write_small(
     dir: &Folder,
     from: &Dir,

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use lithify_base::{CfId, ComparatorRef, Error, ErrorKind, Kind, MAX_SEQ, Result, Seq, shown_path};
+use lithify_base::{
+    CfId, ComparatorRef, Error, ErrorKind, FileId, Kind, MAX_SEQ, Result, Seq, shown_path,
+};
 use lithify_env::OpenOpts;
 use lithify_files::dir::{Dir, FileName};
-use lithify_files::wal::{self, OnRot};
+use lithify_files::wal::{self, Cut, OnRot};
 use lithify_journal::manifest::WireFile;
 use lithify_journal::manifest::file::FileCounts;
-use lithify_journal::wal::{Op, Sections};
+use lithify_journal::wal::{Op, Sections, SeqRule, WalWalk};
 use lithify_tables::sst::verify::{Checked, inspect};
 use lithify_tables::sst::{OpenTable, TableReader};
 
@@ -47,6 +49,8 @@ pub struct Survey {
     pub logs: Vec<(u64, u64)>,
     /// Batches in them.
     pub batches: u64,
+    /// Where the logs ended early, if they did; of the later ones those that hold writes.
+    pub cut: Option<Cut>,
     /// Tables.
     pub tables: u64,
     /// Bytes of the tables.
@@ -77,6 +81,7 @@ pub fn survey(
         orders: BTreeMap::new(),
         logs: Vec::new(),
         batches: 0,
+        cut: None,
         tables: 0,
         bytes: 0,
     };
@@ -143,13 +148,12 @@ impl Survey {
     /// The number of the last write that the logs know of.
     fn take_logs(&mut self, dir: &Dir, logs: Range<u64>, operators: Operators<'_>) -> Result<Seq> {
         let state = &self.found.state;
-        let (mut batches, mut last, mut sections) = (0, 0, Sections::default());
+        let (mut batches, mut sections) = (0, Sections::default());
         let replayed = wal::replay(dir, logs, &state.wals, OnRot::Refuse, |log, batch| {
             batches += 1;
             let named = |e: Error| e.in_file(dir.path_of(FileName::Wal(log)).display());
             let logged = batch.view()?;
             let effect = sections.take(&logged)?;
-            last = logged.sequence() + effect.as_ref().map_or(0, |of| u64::from(of.count()));
             for op in logged.iter_all().filter_map(Op::write) {
                 // What a dropped family held is passed over, and what is in tables already.
                 let Some(family) = state.families.get(&op.cf) else { continue };
@@ -161,13 +165,16 @@ impl Survey {
                     return Err(named(no_operator(&family.name, name)));
                 }
             }
-            Ok(())
+            let count = effect.map_or(batch.count, |effect| effect.count());
+            Ok(batch.first_seq + u64::from(count))
         })?;
-        self.batches = batches;
+        (self.batches, self.cut) = (batches, replayed.cut);
+        // Old bytes end a log that is recycled, and the next one may not have begun.
+        self.cut.iter_mut().for_each(|cut| cut.dropped_logs.retain(|log| holds_writes(dir, *log)));
         for log in replayed.logs {
             self.logs.push((log.number, log.len));
         }
-        Ok(replayed.last_seq.max(last.saturating_sub(1)))
+        Ok(replayed.last_seq)
     }
 
     /// Refuses what the open of the new database would refuse after it was written.
@@ -177,6 +184,13 @@ impl Survey {
         let last = files.map(|f| f.largest_seq).fold(state.last_seq.max(last_logged), Ord::max);
         numbers::check_seqs(last)
     }
+}
+
+/// Whether a log begins with a write, or with what can't be read.
+fn holds_writes(dir: &Dir, log: u64) -> bool {
+    let bytes = wal::read_log(dir, FileId(log)).ok().flatten().unwrap_or_default();
+    let first = WalWalk::over(bytes.bytes(), log, SeqRule::Rising).next_batch();
+    !matches!(first, Ok(None))
 }
 
 fn no_operator(family: &str, name: Option<&str>) -> Error {

@@ -1,6 +1,11 @@
+use lithify_base::{Comparator, ComparatorRef, Kind, Tag};
 use lithify_env::sync::Arc;
-use lithify_env::{FaultFs, MemFs, OpenOpts, write_all_at};
+use lithify_env::{BufPool, FaultFs, MemFs, OpenOpts, write_all_at};
 use lithify_files::testing::{dir_on, mem_dir};
+use lithify_merge::kernel::Kernel;
+use lithify_merge::products::{Item, Products};
+use lithify_merge::recipe::Recipe;
+use lithify_tables::sst::{Assembler, AssemblerOptions, DeletionTrigger, WriteMode};
 use lithify_tables::testing::{DB, Make, entries};
 
 use super::*;
@@ -99,6 +104,52 @@ fn tables_of_another_database_stay() {
         let swept = sweep(&dir, &live(), db_id).unwrap();
         assert_eq!(names(&dir).contains(&"000011.sst".to_owned()), stays, "{db_id}");
         assert_eq!(swept.deleted.len(), if stays { 2 } else { 3 });
+    }
+}
+
+/// Whose a table is does not depend on the order of its keys, which here is none of ours.
+#[test]
+fn orphans_in_any_order_go() {
+    for (db_id, stays) in [(DB, false), ("another", true)] {
+        let dir = mem_dir();
+        let options = AssemblerOptions {
+            pool: BufPool::new(1 << 20),
+            buffer: 4096,
+            mode: WriteMode::Sync,
+            direct: false,
+            reserve: 0,
+            deletions: DeletionTrigger::default(),
+        };
+        let order: ComparatorRef = Arc::new(Theirs);
+        let spec = Make::default().spec(11);
+        let mut table = Assembler::create(&dir, spec, order.clone(), options).unwrap();
+        let mut recipe = Recipe::new(1);
+        recipe.order = order;
+        let (mut kernel, mut products) =
+            (Kernel::new(Arc::new(recipe)).unwrap(), Products::default());
+        kernel.push(b"key", Tag::new(1, Kind::Value), b"value", 0).unwrap();
+        kernel.finish().unwrap();
+        kernel.drain(&mut products);
+        for item in products.items() {
+            if let Item::Block(block) = item {
+                table.push_product(&products, block).unwrap();
+            }
+        }
+        table.finish().unwrap();
+        sweep(&dir, &live(), db_id).unwrap();
+        assert_eq!(names(&dir).contains(&"000011.sst".to_owned()), stays, "{db_id}");
+    }
+}
+
+/// An order of a program's own.
+struct Theirs;
+
+impl Comparator for Theirs {
+    fn name(&self) -> &str {
+        "theirs"
+    }
+    fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+        b.cmp(a)
     }
 }
 

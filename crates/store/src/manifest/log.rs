@@ -4,7 +4,8 @@
 //! After a failed write or sync the outcome is *uncertain*: the record may or may not be found
 //! by a later open, so the file is never appended to again (F8). [`ManifestLog::roll`] then
 //! decides the matter: a new manifest holds what is certain, and once CURRENT names it the
-//! uncertain edit can never take effect.
+//! uncertain edit can never take effect. One that fails leaves no file, unless CURRENT may name it: on a
+//! full disk it is tried for as long as it takes.
 //! Leaves to others: whether an edit is right (`lithify_lsm`, `control`), which files are live.
 //!
 //! ```text
@@ -31,8 +32,8 @@ pub struct ManifestLog {
     state: ManifestState,
     /// Why nothing may be appended any more.
     poison: Option<Error>,
-    /// The last manifest that could not be made for certain: CURRENT may name it.
-    in_doubt: Option<u64>,
+    /// Manifests since the last certain one that could not be made for certain: CURRENT may name each of them.
+    in_doubt: Vec<u64>,
 }
 
 /// The file being appended to.
@@ -54,7 +55,7 @@ impl ManifestLog {
     /// failed) possibly the new manifest, which is complete.
     pub fn create(dir: &Dir, number: u64, state: ManifestState) -> Result<ManifestLog> {
         let open = write_new(dir, number, &state)?;
-        Ok(ManifestLog { dir: dir.clone(), open, state, poison: None, in_doubt: None })
+        Ok(ManifestLog { dir: dir.clone(), open, state, poison: None, in_doubt: Vec::new() })
     }
 
     /// Appends edits in order, syncs once, and folds them into the state.
@@ -98,12 +99,16 @@ impl ManifestLog {
             Ok(open) => {
                 self.open = open;
                 self.poison = None;
+                self.in_doubt.clear();
                 Ok(())
             }
             Err(e) => {
                 // CURRENT may name either: until that is settled, neither may grow.
                 self.poison = Some(e.clone());
-                self.in_doubt = Some(number);
+                // The number of one that is gone may be another owner's.
+                let gone =
+                    self.dir.len_of(FileName::Manifest(number)).is_ok_and(|len| len.is_none());
+                self.in_doubt.extend((!gone).then_some(number));
                 Err(e)
             }
         }
@@ -116,7 +121,7 @@ impl ManifestLog {
     /// If CURRENT is there and can't be read.
     pub fn lost(&self) -> Result<Option<&'static str>> {
         Ok(match self.dir.read_current()? {
-            Some(n) if n == self.open.number || Some(n) == self.in_doubt => None,
+            Some(n) if n == self.open.number || self.in_doubt.contains(&n) => None,
             Some(_) => Some(
                 "CURRENT names a manifest that this handle did not make: another has opened the \
                  database since; nothing more is written here",
@@ -152,6 +157,15 @@ impl ManifestLog {
 
 fn write_new(dir: &Dir, number: u64, state: &ManifestState) -> Result<Open> {
     let file = dir.create_file(FileName::Manifest(number), OpenOpts::write())?;
+    let written = write_into(dir, file, number, state);
+    // Nothing may be known of what CURRENT says; then the file stays.
+    if written.is_err() && dir.read_current().is_ok_and(|named| named != Some(number)) {
+        let _ = dir.remove(FileName::Manifest(number));
+    }
+    written
+}
+
+fn write_into(dir: &Dir, file: FileRef, number: u64, state: &ManifestState) -> Result<Open> {
     let (bytes, writer) = state.to_manifest(number);
     write_all_at(&*file, &bytes, 0).or_typed()?;
     if zoo::on(Bug::PointerBeforeSync) {

@@ -205,6 +205,67 @@ fn every_call_fails_once() {
 }
 
 /// A tail that was never promised is cut at an edit; a cut into the head is an error.
+/// On a full disk a new manifest is tried again and again: what fails leaves nothing, wherever the room ends.
+#[test]
+fn manifests_that_fail_leave_no_files() {
+    let fs = MemFs::new();
+    let dir = dir_on(Arc::new(fs.clone()));
+    let mut log = ManifestLog::create(&dir, 1, empty()).unwrap();
+    let used = fs.used();
+    fs.set_capacity(used);
+    log.commit(&[flush(1)]).unwrap_err();
+    let names = || dir.list().unwrap().into_iter().map(|e| e.name).collect::<Vec<_>>();
+    let (mut number, mut failed) = (2, 0);
+    for room in 0.. {
+        fs.set_capacity(used + room);
+        number += 1;
+        if log.roll(number, number + 1).is_ok() {
+            break;
+        }
+        failed += 1;
+        assert_eq!((names(), fs.used()), (vec!["CURRENT".into(), "MANIFEST-000001".into()], used));
+        assert_eq!(log.lost().unwrap(), None);
+    }
+    assert!(failed > 16, "{failed}");
+    let made = format!("MANIFEST-{number:06}");
+    assert_eq!(names(), ["CURRENT".into(), "MANIFEST-000001".into(), made]);
+    fs.set_capacity(u64::MAX);
+    log.commit(&[flush(1)]).unwrap();
+}
+
+/// CURRENT may name any manifest that was in doubt, and not only the last one. One that was not made is no one's.
+#[test]
+fn a_manifest_in_doubt_is_ours_until_the_next_one() {
+    let failing = Arc::new(Mutex::new(Vec::<(&str, u32)>::new()));
+    let rules = Arc::clone(&failing);
+    let fs = FaultFs::new(Arc::new(MemFs::new()), move |op| {
+        let mut rules = rules.lock();
+        let rule = rules.first_mut().filter(|rule| rule.0 == op.name)?;
+        rule.1 -= 1;
+        if rule.1 > 0 {
+            return None;
+        }
+        rules.remove(0);
+        Some(io::Error::from(io::ErrorKind::StorageFull).into())
+    });
+    let dir = dir_on(Arc::new(fs));
+    let mut log = ManifestLog::create(&dir, 1, empty()).unwrap();
+    // The second sync is that of the directory behind the rename.
+    *failing.lock() = vec![("sync_dir", 2), ("create", 1)];
+    log.roll(2, 3).unwrap_err();
+    assert_eq!(dir.read_current().unwrap(), Some(2));
+    log.roll(3, 4).unwrap_err();
+    assert!(failing.lock().is_empty());
+    assert_eq!(log.lost().unwrap(), None);
+    log.roll(4, 5).unwrap();
+    assert_eq!((dir.read_current().unwrap(), log.lost().unwrap()), (Some(4), None));
+    // What is named now was made by another: neither number is this log's any more.
+    for other in [2, 3] {
+        dir.point_current(other).unwrap();
+        assert!(log.lost().unwrap().is_some(), "{other}");
+    }
+}
+
 #[test]
 fn any_torn_tail_is_cut_at_an_edit() {
     let fs = MemFs::new();

@@ -17,6 +17,9 @@ use lithify_tables::sst::BlockAt;
 
 /// Longest block looked for, in bytes: the largest block size there is, and a large value.
 const LONGEST: usize = 2 << 20;
+/// Bytes that are summed up in the search for the end of one block, which takes some 5 s. Of random bytes, one in 50
+/// could be a type byte: 43 GiB up to the longest block. Where each could be one, the search ends at 310 KiB.
+const SUMMED_MAX: u64 = 48 << 30;
 
 /// The data blocks at the start of `bytes`, a whole table.
 pub(super) fn find(
@@ -47,6 +50,7 @@ fn block(
 ) -> Option<(usize, Vec<u8>)> {
     let rest = bytes.get(at..)?;
     let longest = rest.len().checked_sub(TRAILER_LEN)?.min(LONGEST);
+    let mut left = SUMMED_MAX;
     (8..=longest).find_map(|size| {
         let stored = rest.get(..size + TRAILER_LEN)?;
         let (payload, trailer) = stored.split_at(size);
@@ -55,9 +59,10 @@ fn block(
             1 | 2 | 4 | 5 | 7 => true,
             _ => false,
         };
-        if !possible {
+        if !possible || left == 0 {
             return None;
         }
+        left = left.saturating_sub(size as u64);
         let (payload, type_byte) = check.verify(stored, at as u64).ok()?;
         Some((size, decoder.decode(type_byte, payload, plain_max(payload.len())).ok()?))
     })

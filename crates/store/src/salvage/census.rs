@@ -17,17 +17,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lithify_base::CfId;
-use lithify_env::OpenOpts;
 use lithify_files::dir::{Dir, FileName};
-use lithify_format::compress::Decoder;
-use lithify_format::table::metaindex::{self, MetaIndex};
 use lithify_format::table::props::TableProps;
 use lithify_journal::manifest::{ManifestState, WireFile};
-use lithify_tables::sst::Blocks;
 
 use super::logs::Logs;
-use super::table::footer;
 use super::{DEFAULT_CF, Lost};
+use crate::props::properties;
 
 /// Most families that are given a name: hostile logs may tell of any number, and each costs a memtable.
 const UNNAMED_MAX: usize = 16;
@@ -88,7 +84,7 @@ impl<'a> Census<'a> {
         }));
         let named: BTreeSet<u64> = census.tables.iter().map(|table| table.number).collect();
         for &number in listed.iter().filter(|number| !named.contains(number)) {
-            let Some(props) = properties(dir, number) else { continue };
+            let Ok(props) = properties(dir, number) else { continue };
             let ours = state.db_id.as_deref() == Some(props.creating_db_identity.as_str());
             let newer = props.key_largest_seqno.is_some_and(|seq| seq > last);
             // One of a family that was dropped has no say.
@@ -117,7 +113,7 @@ impl<'a> Census<'a> {
         let mut census = Census::of(doubted);
         let stated: BTreeMap<u64, _> = doubted.into_iter().flat_map(files_of).collect();
         for &number in listed {
-            let props = properties(dir, number);
+            let props = properties(dir, number).ok();
             let stated = stated.get(&number).copied();
             // A table that was taken in has its maker's identity, or none.
             let own = props.as_ref().filter(|props| !props.is_external());
@@ -232,15 +228,4 @@ fn family_of(props: &TableProps) -> Option<CfId> {
         UNKNOWN_CF => None,
         id => u32::try_from(id).ok().map(CfId),
     }
-}
-
-/// The properties of a table, if they can be read, whatever else of it is damaged.
-fn properties(dir: &Dir, number: u64) -> Option<TableProps> {
-    let (dir, name, file) = dir.open_table_there(number, OpenOpts::read()).ok()?;
-    let footer = footer(&*file).ok()?;
-    let path = dir.path_of(name).display().to_string();
-    let blocks = Blocks::new(file, path, footer, Decoder::rocksdb()).ok()?;
-    let names = MetaIndex::decode(blocks.read(footer.metaindex).ok()?.as_ref()).ok()?;
-    let block = blocks.read(names.get(metaindex::PROPERTIES)?).ok()?;
-    TableProps::decode(block.as_ref()).ok()
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use lithify_base::{
     Comparator, ComparatorRef, Error, InternalKey, Key, Kind, Result, Seq, Tag, memory,
 };
-use lithify_env::{File, FileRef, OpenOpts, read_full_at};
+use lithify_env::{FileRef, OpenOpts, read_full_at};
 use lithify_files::dir::{Allowance, Dir, FileName, OrTyped};
 use lithify_format::block::{BlockCheck, BlockIter, TRAILER_LEN};
 use lithify_format::checksum::{ChecksumKind, base_context};
 use lithify_format::compress::Decoder;
-use lithify_format::table::footer::{FOOTER_LEN, Footer};
+use lithify_format::table::footer::Footer;
 use lithify_format::table::handle::BlockHandle;
 use lithify_format::table::metaindex::{self, MetaIndex};
 use lithify_format::table::range_del;
@@ -20,6 +20,7 @@ use lithify_tables::sst::{Block, BlockAt, Blocks, FullIndex, OpenTable, TableRea
 
 use super::{Lost, blocks};
 use crate::manifest::translate;
+use crate::props::footer;
 
 /// Largest table that is searched for blocks, because all of it is held in memory meanwhile.
 const SEARCHED_MAX: u64 = 4 << 30;
@@ -270,14 +271,6 @@ impl TableSalvage {
     }
 }
 
-/// The footer of a table.
-pub(super) fn footer(file: &dyn File) -> Result<Footer> {
-    let len = file.len().or_typed()?;
-    let mut tail = [0; FOOTER_LEN];
-    let count = read_full_at(file, &mut tail, len.saturating_sub(FOOTER_LEN as u64)).or_typed()?;
-    Footer::read(&tail[..count], len)
-}
-
 /// A table that does not open: its data blocks are searched for.
 fn searched(
     name: FileName,
@@ -344,5 +337,5 @@ fn deletions(blocks: &Blocks, number: Option<Seq>, order: &dyn Comparator) -> Re
         let (lo, hi) = (t.start.into(), t.end.into());
         RangeTombstone { lo, hi, seq: number.filter(|_| t.seq == 0).unwrap_or(t.seq), run: 0 }
     };
-    Ok(Fragments::from_raw(raw.into_iter().map(whole), order))
+    Fragments::of_table(raw.into_iter().map(whole), order)
 }

@@ -9,7 +9,7 @@ use lithify_files::dir::FileName;
 use lithify_files::wal::{OnRot, log_numbers, read_log, replay};
 use lithify_journal::manifest::ManifestState;
 use lithify_journal::wal::tail::LoggedBatch;
-use lithify_journal::wal::{Promise, SeqRule, Verdict, WalWalk};
+use lithify_journal::wal::{Promise, Sections, SeqRule, Verdict, WalWalk};
 use lithify_merge::tombstone::RangeTombstone;
 
 use super::{Look, newest_log};
@@ -47,10 +47,13 @@ impl Look<'_> {
     /// Checks the logs; what they hold, by family.
     pub(super) fn logs(&mut self, state: &ManifestState) -> BTreeMap<CfId, Vec<Logged>> {
         let Range { start: from, end } = state.logs();
-        let mut logged = BTreeMap::new();
+        let (mut logged, mut sections) = (BTreeMap::new(), Sections::default());
         let replayed = replay(self.dir, from..end, &state.wals, OnRot::Refuse, |number, batch| {
             self.report.batches += 1;
-            collect(state, number, batch, &mut logged)
+            collect(state, number, batch, &mut logged)?;
+            let effect = sections.take(&batch.view()?)?;
+            let count = effect.map_or(batch.count, |effect| effect.count());
+            Ok(batch.first_seq + u64::from(count))
         });
         let mut told = None;
         match replayed {

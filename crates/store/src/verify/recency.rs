@@ -232,7 +232,7 @@ fn of_logs<'a>(logged: &'a [Logged], order: &ComparatorRef) -> Source<'a> {
     Source {
         name: "the logs".to_owned(),
         points: Points::Logs(rest, now),
-        deletions: Fragments::from_raw(ranges, &**order),
+        deletions: Fragments::newest(ranges, &**order),
     }
 }
 

@@ -368,11 +368,7 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
     let parts = Parts { tail: tail(&blocks, start, &bytes), names: &names, spec: &spec };
     let props = parts.props()?;
     let (index, data_end) = parts.index(&props)?;
-    let whole_keys = props.filters_whole_keys();
-    let prefixes = match props.filters_prefixes() {
-        true => spec.prefixes.named(&props.prefix_extractor_name),
-        false => Prefixes::default(),
-    };
+    let (whole_keys, prefixes) = filtered(&props, &spec);
     let asked = whole_keys || prefixes.get().is_some();
     let filter = match asked && spec.order.equal_is_identical() {
         true => parts.filter(&props)?,
@@ -402,6 +398,15 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
         cache.weigh(resident, whole.min(size).max(resident));
     }
     Ok(table)
+}
+
+/// Whether the table's filter has whole keys, and which prefixes.
+fn filtered(props: &TableProps, spec: &OpenTable) -> (bool, Prefixes) {
+    let prefixes = match props.filters_prefixes() {
+        true => spec.prefixes.named(&props.prefix_extractor_name),
+        false => Prefixes::default(),
+    };
+    (props.filters_whole_keys(), prefixes)
 }
 
 /// Where a table says that its blocks have no sums they are zero. A footer before version 6 could

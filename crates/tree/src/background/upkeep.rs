@@ -19,6 +19,7 @@ use crate::shell::Shell;
 use crate::write::Held;
 use crate::write::ended::Ended;
 use crate::write::log::LogFile;
+use lithify_reports::events::line;
 use lithify_reports::field::Field;
 use lithify_tables::cache::BLOCKS_LEAST;
 
@@ -139,6 +140,15 @@ impl Shared {
     /// Adds to the event log what concerns the whole database.
     pub(crate) fn note(&self, event: &str, fields: &[(&str, Field)]) {
         self.events.note(self.resources.env.rt.now(), event, fields);
+    }
+
+    /// What a reader of the event log has to know before all else: the policy, and what the world's clock said at `at`, in
+    /// whole seconds of which the next had not begun then.
+    pub(crate) fn told_first(&self, at: Mono) -> [(&'static str, Field); 2] {
+        let rt = &self.resources.env.rt;
+        let policy = self.db_settings.load().effective_policy().name();
+        let ago = rt.now().since(at).as_secs();
+        [("policy", policy.into()), ("unix_seconds", rt.wall_seconds().saturating_sub(ago).into())]
     }
 
     /// Gives the block cache what memtables, buffers, open tables and what cursors read ahead leave of the
@@ -325,6 +335,8 @@ pub(crate) struct Upkeep {
     shared: Arc<Shared>,
     log: Option<lithify_env::FileRef>,
     at: u64,
+    /// The log was begun anew, and its first line is still to be written.
+    begins: bool,
     /// When they are looked up next.
     disk_at: Mono,
     /// When freed memory may be given back next, and whether jobs were at work since.
@@ -338,8 +350,9 @@ pub(crate) struct Upkeep {
 impl Upkeep {
     pub(crate) fn new(shared: Arc<Shared>) -> Upkeep {
         let (disk_at, trim_at) = (Mono::ZERO, Mono::ZERO);
-        let (log, at, worked, rest, hanging) = (None, 0, false, Rest::new(), Vec::new());
-        Upkeep { shared, log, at, disk_at, trim_at, worked, rest, hanging }
+        let (log, at, begins) = (None, 0, false);
+        let (worked, rest, hanging) = (false, Rest::new(), Vec::new());
+        Upkeep { shared, log, at, begins, disk_at, trim_at, worked, rest, hanging }
     }
 
     fn look_at_rest(&mut self, worked: bool) {
@@ -394,23 +407,31 @@ impl Upkeep {
     }
 
     fn write_events(&mut self) {
-        let text = self.shared.events.drain();
+        let (mut text, first) = self.shared.events.drain();
         if text.is_empty() {
             return;
         }
         if self.log.is_some() && self.at > EVENTS_MAX {
             self.log = None;
             self.shared.resources.dir.set_events_aside();
+            self.begins = true;
         }
         if self.log.is_none() {
             let Ok((file, at)) = self.shared.resources.dir.open_events() else { return };
             self.at = at;
             self.log = Some(file);
         }
+        if self.begins {
+            // What the opening told is in the log before, or in none any more.
+            let mut head = String::new();
+            line(&mut head, first, "goes_on", &self.shared.told_first(first));
+            text.insert_str(0, &head);
+        }
         if let Some(file) = &self.log
             && lithify_env::write_all_at(&**file, text.as_bytes(), self.at).is_ok()
         {
             self.at += text.len() as u64;
+            self.begins = false;
         }
     }
 }

@@ -70,6 +70,7 @@ impl Shell {
         self.shared.end_logs_ahead(&mut log);
         self.shared.writes.turn.close(self.shared.closed_error());
         self.shared.refuse(&self.shared.closed_error());
+        families.iter().for_each(Shell::end_stalls);
         families.iter().for_each(|family| family.drive(Event::Closing));
         self.end_group();
         self.shared.progressed();
@@ -100,6 +101,8 @@ impl Shell {
         if heard {
             self.shared.wait_for_jobs();
         }
+        // What changes settings writes a file, which is another owner's once the lock is gone.
+        drop(self.alone());
         *self.shared.life.lock.lock() = None;
         flushed.and(synced).and(ended.map(drop)).and(told)
     }

@@ -53,9 +53,15 @@ impl Shell {
         self.family.gone.store(true, Ordering::SeqCst);
         self.set_over();
         self.family.gate.refuse(self.family.dropped_error());
+        self.end_stalls();
         let is_me = |family: &mut Arc<OpenFamily>| Arc::ptr_eq(family, &self.family);
         let gone: Vec<_> = self.shared.families.lock().extract_if(.., is_me).collect();
         self.shared.dropped.lock().extend(gone);
+    }
+
+    /// Nothing is written to this family any more, so nothing is held back either.
+    pub(crate) fn end_stalls(&self) {
+        self.family.gate.end(self.shared.resources.env.rt.now(), &self.shared.events);
     }
 
     /// Ends the jobs of a dropped family, and lets go of all that it held, unless someone reads on.

@@ -10,6 +10,7 @@ use lithify_env::sync::atomic::{AtomicUsize, Ordering};
 use lithify_files::dir::{Dir, FileName};
 use lithify_store::backup::{Backup, BackupDir, Progress};
 use lithify_store::checkpoint::Checkpoint;
+use lithify_store::foreign;
 
 use crate::open::written::manifest_state;
 use crate::shell::Shell;
@@ -137,7 +138,7 @@ impl Shell {
     ///
     /// # Errors
     /// `InvalidArgument` if `to` lies in the database; `ReadOnly` for a handle that only reads where
-    /// the log holds writes; `Io`, `NoSpace`.
+    /// the log holds writes, `Unsupported` for one on a directory of LevelDB; `Io`, `NoSpace`.
     pub fn back_up(
         &self,
         to: &BackupDir,
@@ -185,7 +186,7 @@ impl Shell {
     /// commit what is prepared here.
     ///
     /// # Errors
-    /// `ReadOnly` for a handle that only reads where the log holds writes; those of a flush.
+    /// `ReadOnly` for a handle that only reads where the log holds writes; [`foreign::check_complete`]'s; a flush's.
     fn one_moment(&self) -> Result<Moment> {
         if self.shared.is_read_only_handle() {
             let trees: Trees = self.families().into_iter().map(with_tree).collect();
@@ -194,6 +195,9 @@ impl Shell {
                             can't flush them; open the database for writing to copy it";
                 return Err(Error::new(ErrorKind::ReadOnly, what));
             }
+            let files = trees.iter().flat_map(|(_, sv)| sv.tree.version.files());
+            let resources = &self.shared.resources;
+            foreign::check_complete(&resources.dir, &resources.maker.db_id, files)?;
             return self.moment(trees);
         }
         let mut held = Held::new(self, self.take_turn()?);

@@ -34,6 +34,8 @@ pub(crate) struct Log {
     pub(crate) closing: Vec<Closing>,
     /// Earlier logs that a family may still need, with their bytes, oldest first.
     pub(crate) kept: VecDeque<(u64, u64)>,
+    /// Bytes that the open log may take before it is asked whether the logs take too many.
+    pub(crate) room: u64,
     /// The log was lost and is not replaced yet: nothing can be written.
     pub(crate) given_up: Option<GivenUp>,
     /// Number of the next write.
@@ -62,6 +64,8 @@ pub(crate) struct Filling {
 
 /// Memtables of so many bytes consist of whole chunks of 2 MiB or more.
 const SPARING_FROM: u64 = 4 << 20;
+/// Range deletions at which a memtable is full: to look through them takes a read some tens of microseconds.
+const RANGE_DELETES_MANY: u64 = 10_000;
 /// The most that such a memtable leaves of its last chunk.
 const SPARED_MAX: u64 = 256 << 10;
 
@@ -79,8 +83,12 @@ impl Filling {
         !self.table.is_empty() && !self.family.gate.is_stopped()
     }
     /// A memtable of several chunks ends a little before its bytes: the next chunk would be taken, and
-    /// stay, for a few writes.
+    /// stay, for a few writes. One with many range deletions ends, too: each read looks through them all, where a table
+    /// has them sorted.
     pub(super) fn is_full(&self) -> bool {
+        if self.table.range_deletes() >= RANGE_DELETES_MANY {
+            return true;
+        }
         let most = self.family.settings.memtable_bytes();
         let spared = if most < SPARING_FROM { 0 } else { (most / 32).min(SPARED_MAX) };
         self.table.bytes() as u64 >= most - spared
@@ -118,6 +126,10 @@ impl Log {
             0 => Some(0),
             _ => self.families.binary_search_by_key(&cf, |f| f.family.cf).ok(),
         }
+    }
+    /// Bytes in the open log.
+    pub(super) fn open_bytes(&self) -> u64 {
+        self.wal.as_ref().map_or(0, WalWriter::size)
     }
     /// True if there is no family but the default one.
     #[inline]

@@ -81,8 +81,7 @@ impl Shell {
         let closing = Closing { mem: log.families[0].id, end, ended: Ended::new(wal, before) };
         let number = closing.end.number();
         self.shared.log_ended(number, &closing.ended);
-        let from = self.shared.writes.logs_from.load(Ordering::Acquire);
-        log.kept.retain(|(number, _)| *number >= from);
+        log.forget_unneeded(&self.shared.writes.prepared);
         log.kept.push_back((number.0, closing.end.record.size));
         log.closing.push(closing.clone());
         if at_once {

@@ -33,11 +33,8 @@ impl Shell {
         let log = held.log();
         self.check_replaced(log, options.no_wait)?;
         prepared.check_free(name)?;
-        if log.wal.as_ref().is_some_and(|wal| wal.size() > self.max_wal_bytes(log)) {
-            // What is prepared fills no memtable, which would end the log.
-            let all: Vec<usize> = (0..log.families.len()).collect();
-            self.freeze(log, &all)?;
-        }
+        // What is prepared fills no memtable, but the log.
+        self.make_room(log)?;
         log.group = section;
         self.log_group(log, self.logged(options))?;
         prepared.begin(name, log.wal_number.0, kept);

@@ -1,8 +1,8 @@
 //! Room for writes: which memtables are frozen, and how empty ones take their places.
 //!
-//! With one family that is the active memtable, once it is full. Several share one log and one
-//! memory, and both are kept within their bounds. A log can go when every family has flushed past it,
-//! so one that is rarely written holds back the logs of all: once the logs that are kept pass a
+//! That is the active memtable, once it is full, or what is logged for it takes too many bytes: notes are in logs alone. Several
+//! families share one log and one memory, and both are kept within their bounds. A log can go when every family has flushed past
+//! it, so one that is rarely written holds back the logs of all: once the logs that are kept pass a
 //! bound, the memtables that need the oldest of them are frozen. And once the active memtables take
 //! most of what memtables may take together, the largest is. Several databases may have one bound for
 //! the memtables of all of them (`lithify_writes::shared`).
@@ -13,6 +13,7 @@ use lithify_base::{FileId, Result, Seq};
 use lithify_control::{Event, MemId};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
+use lithify_files::wal::{LOG_END, Prepared};
 use lithify_memtable::{MemTable, MemWriter};
 use lithify_store::numbers;
 
@@ -29,10 +30,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 impl Log {
     /// The families, by their places, whose memtables make room. One that is stopped keeps its own.
-    pub(super) fn too_full(&self, max_logs: u64, memory: u64) -> Vec<usize> {
+    fn too_full(&mut self, max_logs: u64, memory: u64, prepared: &Prepared) -> Vec<usize> {
         let all = 0..self.families.len();
         let mut out: Vec<usize> = all.filter(|at| self.families[*at].is_full()).collect();
-        out.extend(self.holding_back(max_logs));
+        if self.is_long() {
+            out.extend(self.holding_back(max_logs, prepared));
+        }
         if out.is_empty() {
             out.extend(self.largest_of_too_many(memory));
         }
@@ -42,18 +45,41 @@ impl Log {
         out
     }
 
-    /// Families whose active memtables need the oldest log, if the logs take more than `most` bytes.
-    fn holding_back(&self, most: u64) -> impl Iterator<Item = usize> + '_ {
-        let now = self.wal.as_ref().map_or(0, |wal| wal.size());
-        let all = self.kept.iter().map(|(_, bytes)| bytes).sum::<u64>() + now;
-        let oldest = self.kept.front().map(|(number, _)| *number).filter(|_| all > most);
-        oldest.into_iter().flat_map(move |oldest| {
-            let needs = move |at: &usize| {
-                let family = &self.families[*at];
-                !family.table.is_empty() && family.log.load(Ordering::Relaxed) <= oldest
-            };
-            (0..self.families.len()).filter(needs)
-        })
+    /// It has to be asked whether the logs take too many bytes.
+    fn is_long(&self) -> bool {
+        self.open_bytes() > self.room
+    }
+
+    /// Families whose active memtables need the oldest log, if the logs take more than `most` bytes. Where the open log
+    /// takes them alone that is all of them, so that it ends even if they are empty.
+    fn holding_back(&mut self, most: u64, prepared: &Prepared) -> Vec<usize> {
+        self.forget_unneeded(prepared);
+        let (open, end) = (self.open_bytes(), most.min(LOG_END));
+        let kept: u64 = self.kept.iter().map(|(_, bytes)| bytes).sum();
+        let all = 0..self.families.len();
+        if open > end {
+            return all.collect();
+        }
+        let Some((oldest, _)) = self.kept.front().filter(|_| open + kept > most) else {
+            self.room = end.min(most.saturating_sub(kept));
+            return Vec::new();
+        };
+        let needs = |at: &usize| {
+            let family = &self.families[*at];
+            !family.table.is_empty() && family.log.load(Ordering::Relaxed) <= *oldest
+        };
+        all.filter(needs).collect()
+    }
+
+    /// Forgets earlier logs whose writes are in tables, and which hold nothing that is prepared.
+    pub(super) fn forget_unneeded(&mut self, prepared: &Prepared) {
+        let now = self.wal_number.0;
+        let needs = |f: &Filling| {
+            let sv = f.family.super_version();
+            sv.first_log(sv.tree.version.log_number(), now)
+        };
+        let first = prepared.kept_from(self.families.iter().map(needs).min().unwrap_or(now));
+        self.kept.retain(|(number, _)| *number >= first);
     }
 
     /// The family with the largest active memtable, if all of them take too much of `memory` bytes:
@@ -107,14 +133,14 @@ impl Log {
 }
 
 impl Shell {
-    /// Freezes memtables that are full, or hold too much of the log or of memory; false if there
+    /// Freezes memtables that are full, or hold too much of the logs or of memory; false if there
     /// are none.
     pub(crate) fn make_room(&self, log: &mut Log) -> Result<bool> {
-        let mut full = match log.is_alone() {
-            true if !log.families[0].is_full() => Vec::new(),
-            true => vec![0],
-            false => log.too_full(self.max_wal_bytes(log), self.memtable_budget()),
-        };
+        let mut full = Vec::new();
+        if !log.is_alone() || log.families[0].is_full() || log.is_long() {
+            let (most, memory) = (self.max_wal_bytes(log), self.memtable_budget());
+            full = log.too_full(most, memory, &self.shared.writes.prepared);
+        }
         if full.is_empty()
             && let Some(member) = &self.shared.resources.arenas.shared
         {
@@ -172,6 +198,7 @@ impl Shell {
     /// flushed.
     pub(super) fn swap_memtables(&self, log: &mut Log, fresh: Vec<Fresh>) {
         self.shared.next_log(log);
+        log.room = 0;
         let next_wal = log.wal_number;
         self.shared.writes.log_now.store(next_wal.0, Ordering::Release);
         let mut frozen = Vec::new();
@@ -202,7 +229,7 @@ impl Shell {
     }
 
     /// Most bytes of logs that are kept before memtables are flushed to let them go.
-    pub(super) fn max_wal_bytes(&self, log: &Log) -> u64 {
+    fn max_wal_bytes(&self, log: &Log) -> u64 {
         let of = |f: &Filling| {
             f.family.settings.memtable_bytes() * u64::from(f.family.settings.load().memtable_count)
         };
@@ -213,7 +240,7 @@ impl Shell {
     }
 
     /// Bytes that the memtables of all families may take.
-    pub(super) fn memtable_budget(&self) -> u64 {
+    fn memtable_budget(&self) -> u64 {
         let s = self.shared.db_settings.load();
         s.memtable_bytes * u64::from(s.memtable_count)
     }

@@ -34,8 +34,8 @@ fn the_last_session_tells_what_is_in_flight() {
     assert_eq!(s.busy(), [5, 8]);
     assert_eq!(s.stalls[""].cause, "l0_files");
     assert_eq!(s.failed, (1, "unknown".to_owned()));
-    // Opened at 1000 s when the log's clock said 10 us.
-    assert_eq!(s.now(Duration::from_millis(1_000_001)), 1010);
+    // Opened before 1001 s when the log's clock said 10 us.
+    assert_eq!(s.now(Duration::from_millis(1_001_001)), 1010);
     assert_eq!(s.now(Duration::ZERO), 850, "a clock that was set back");
     // Twice the bytes take twice as long as the one before: 1000 us, of which 250 are over.
     assert_eq!(s.left(&s.jobs[&of(2)], 850), Some(750));
@@ -60,6 +60,25 @@ fn jobs_and_stalls_of_families_are_told_apart() {
     assert_eq!((s.past.len(), s.past[0].micros, &*s.past[0].stall.kind), (1, 150, "stop"));
     assert_eq!(s.held_back(970), [150, 100]);
     assert_eq!(s.write_amplification(), Some(1.009));
+}
+
+/// The log has the opening in whole seconds: before, one at 1000.9 s made every stall that was on 0.9 s longer than it was, and
+/// the counter fell when it ended.
+#[test]
+fn a_stall_is_never_told_longer_than_it_was() {
+    let opened = r#"{"at_us":10,"event":"opened","policy":"bucket","unix_seconds":1000}
+{"at_us":100010,"event":"stall_begin","cause":"l0_files","kind":"stop","bytes_per_second":0}
+"#;
+    let on = session_of(opened);
+    // Really opened at 1000.9 s, so that the stall began at 1001 s.
+    let held =
+        |s: &Session, unix_millis: u64| s.held_back(s.now(Duration::from_millis(unix_millis)));
+    assert!(held(&on, 1_001_050)[0] <= 50_000, "{:?}", held(&on, 1_001_050));
+    let hour = 3_600_000;
+    assert!((3_598_000_000..=3_600_000_000).contains(&held(&on, 1_001_000 + hour)[0]));
+    let end = r#"{"at_us":200010,"event":"stall_end","cause":"l0_files","micros":100000}"#;
+    let over = session_of(&(opened.to_owned() + end));
+    assert!(held(&over, 1_001_110)[0] >= held(&on, 1_001_099)[0]);
 }
 
 #[test]
@@ -116,6 +135,21 @@ fn a_log_is_read_once_also_over_its_rotation() {
     // A first look reads both.
     let mut other = EventLog::default();
     assert_eq!(other.catch_up(&dir).unwrap(), log.catch_up(&dir).unwrap());
+    // After another rotation no file has the opening. The second log says what is to be known of it, and takes
+    // nothing away from one who knows more.
+    std::fs::rename(&events, scratch.path().join("EVENTS.old")).unwrap();
+    let next = r#"{"at_us":2000000,"event":"goes_on","policy":"bucket","unix_seconds":1002}
+{"at_us":2000001,"event":"stall_begin","cause":"debt","kind":"stop","bytes_per_second":0}
+"#;
+    std::fs::write(&events, next).unwrap();
+    let before = log.session.clone();
+    let session = log.catch_up(&dir).unwrap().unwrap();
+    assert!(session.is_of_the_opening_of(&before) && session.flushes == before.flushes);
+    let mut newcomer = EventLog::default();
+    let session = newcomer.catch_up(&dir).unwrap().unwrap();
+    assert_eq!(session.policy, "bucket");
+    let held = |unix| session.held_back(session.now(Duration::from_secs(unix)));
+    assert_eq!((held(1013), held(1023)), ([9_999_999, 0], [19_999_999, 0]));
 }
 
 /// Bytes of any kind make no line, and no memory beyond a line's.

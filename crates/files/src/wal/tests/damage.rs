@@ -1,7 +1,7 @@
 //! Torn tails and rot. A power loss keeps what was synced and any part of the rest: truncations at
 //! every length and holes in unsynced bytes stand for it, and none of them may raise an alarm.
 
-use lithify_journal::wal::{Predecessor, RecordWriter};
+use lithify_journal::wal::{Predecessor, RecordWriter, Sections};
 
 use super::*;
 
@@ -240,6 +240,95 @@ fn foreign_logs() {
     assert_eq!((seen, replay.cut), (vec![1, 4, 5, 6], None));
     let e = attempts(&dir_with(&[(5, &first), (8, &log(&[5]))])).unwrap_err();
     assert!(e.is_corruption());
+}
+
+/// RocksDB gives the numbers of a prepared transaction's writes to the mark that commits it, which has none in its record. The
+/// log behind goes on with the number after them, also where old bytes end the one before.
+#[test]
+fn numbers_go_on_behind_a_commit_mark() {
+    let (mut writer, mut first) = (RecordWriter::new(), Vec::new());
+    let mut writes = BatchBuilder::new();
+    for attempt in [2_u64, 3] {
+        writes.put(CfId(0), format!("key{attempt}").as_bytes(), &attempt.to_le_bytes());
+    }
+    let mut section = BatchBuilder::section(&writes, b"pay").unwrap();
+    section.set_sequence(2);
+    for batch in [group(1, 1).as_bytes(), section.as_bytes(), &committed(2, b"pay")] {
+        writer.append(batch, &mut first);
+    }
+    let mark = first.len();
+    first.extend_from_slice(&[7; 100]);
+    let second = foreign_log(None, &[group(4, 4).as_bytes()]);
+    let (seen, replay) = effects(&dir_with(&[(5, &first), (8, &second)])).unwrap();
+    assert_eq!((seen, replay.last_seq, replay.cut), (vec![1, 2, 3, 4], 4, None));
+    // Without the mark, the numbers show that something is missing.
+    first.truncate(mark - 1);
+    let (seen, replay) = effects(&dir_with(&[(5, &first), (8, &second)])).unwrap();
+    assert_eq!((seen, replay.cut.unwrap().dropped_logs), (vec![1], vec![8]));
+}
+
+/// What RocksDB says of the log before is the first number of its last record.
+#[test]
+fn rocksdb_names_the_first_number_of_the_last_record() {
+    let mut three = group(2, 2);
+    for attempt in [3_u64, 4] {
+        three.put(CfId(0), format!("key{attempt}").as_bytes(), &attempt.to_le_bytes());
+    }
+    let next = |size: usize, last_seq, first: Seq| {
+        let before = Predecessor { log_number: 5, size: size as u64, last_seq };
+        foreign_log(Some(before), &[group(first, first).as_bytes()])
+    };
+    let first = foreign_log(None, &[group(1, 1).as_bytes(), three.as_bytes()]);
+    let second = next(first.len(), 2, 5);
+    let (seen, replay) = effects(&dir_with(&[(5, &first), (8, &second)])).unwrap();
+    assert_eq!((seen, replay.cut), (vec![1, 2, 3, 4, 5], None));
+    // A mark's number is the one behind it.
+    let mut section = BatchBuilder::section(&group(2, 2), b"pay").unwrap();
+    section.set_sequence(2);
+    let (write, mark) = (group(1, 1), committed(2, b"pay"));
+    let batches = [write.as_bytes(), section.as_bytes(), &mark];
+    let first = foreign_log(None, &batches);
+    let second = next(first.len(), 2, 3);
+    let (seen, replay) = effects(&dir_with(&[(5, &first), (8, &second)])).unwrap();
+    assert_eq!((seen, replay.cut), (vec![1, 2, 3], None));
+    // Its length shows that the mark is missing: the section before has the same number.
+    for len in foreign_log(None, &batches[..2]).len()..first.len() {
+        let (seen, replay) = effects(&dir_with(&[(5, &first[..len]), (8, &second)])).unwrap();
+        assert_eq!((seen, replay.cut.unwrap().dropped_logs), (vec![1], vec![8]), "{len} bytes");
+    }
+}
+
+/// The batch with which RocksDB commits `name`: the mark, and no write.
+fn committed(seq: Seq, name: &[u8]) -> Vec<u8> {
+    let mut batch = BatchBuilder::new();
+    batch.set_sequence(seq);
+    let mut bytes = batch.as_bytes().to_vec();
+    bytes.extend_from_slice(&[0x0b, name.len() as u8]);
+    bytes.extend_from_slice(name);
+    bytes
+}
+
+/// A log without seals.
+fn foreign_log(before: Option<Predecessor>, batches: &[&[u8]]) -> Vec<u8> {
+    let (mut writer, mut bytes) = (RecordWriter::new(), Vec::new());
+    before.into_iter().for_each(|p| p.append(&mut writer, &mut bytes));
+    batches.iter().for_each(|batch| writer.append(batch, &mut bytes));
+    bytes
+}
+
+/// Replays everything; the attempts that took effect, in order.
+fn effects(dir: &Dir) -> Result<(Vec<u64>, Replay)> {
+    let (mut sections, mut seen) = (Sections::default(), Vec::new());
+    let replay = replay(dir, 0..u64::MAX, &BTreeMap::new(), OnRot::Refuse, |_, batch| {
+        let logged = batch.view()?;
+        let effect = sections.take(&logged)?;
+        let batch = effect.as_ref().map_or(logged, BatchBuilder::view);
+        for op in batch.iter() {
+            seen.push(u64::from_le_bytes(op.value.try_into().unwrap()));
+        }
+        Ok(batch.sequence() + u64::from(batch.count()))
+    })?;
+    Ok((seen, replay))
 }
 
 /// Blocks of another log, or of another place, are never taken for good ones.

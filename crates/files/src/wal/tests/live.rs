@@ -79,6 +79,80 @@ fn a_seal_that_comes_while_a_log_is_read_accuses_no_record() {
     assert_eq!(attempts(&plain).unwrap().0, [1, 2]);
 }
 
+/// While a reader is at work the writer goes on in log 5, ends it, and begins the one that was made ahead. The writes in that
+/// one are not shown without those that the reader missed.
+#[test]
+fn a_log_that_begins_while_others_are_read_counts_as_empty() {
+    let plain = mem_dir();
+    let mut wal = create(&plain, 5, None, 0);
+    (1..=3).for_each(|seq| put(&mut wal, seq).unwrap());
+    wal.write_out().unwrap();
+    let early = bytes_of(&plain, 5);
+    (4..=5).for_each(|seq| put(&mut wal, seq).unwrap());
+    let end = wal.end().unwrap();
+    let mut next = create(&plain, 7, Some(&end), 5);
+    next.write_out().unwrap();
+    let opened = bytes_of(&plain, 7);
+    put(&mut next, 6).unwrap();
+    next.write_out().unwrap();
+    let late = [(5, bytes_of(&plain, 5)), (7, bytes_of(&plain, 7))];
+    assert_eq!(attempts(&plain).unwrap().0, [1, 2, 3, 4, 5, 6]);
+
+    // Half of its first records may be there already, and only its opening seal in the end.
+    for (zeros, head, begun) in [
+        (0, 0, &late[1].1),
+        (100_000, 0, &late[1].1),
+        (0, 20, &late[1].1),
+        (0, 50, &late[1].1),
+        (100_000, 50, &opened),
+    ] {
+        for nth in 2..=3 {
+            let early = [&early[..], &vec![0; zeros]].concat();
+            let ahead = [&opened[..head], &vec![0; zeros]].concat();
+            let dir = dir_with(&[(5, &early), (7, &ahead)]);
+            let (now, late) = (dir.clone(), [(5, late[0].1.clone()), (7, begun.clone())]);
+            let (seen, replay) = attempts(&at_open(&dir, 7, nth, move || {
+                late.iter().for_each(|(n, bytes)| overwrite(&now, FileName::Wal(*n), bytes));
+            }))
+            .unwrap();
+            let what = format!("{zeros} zeros, {head} bytes, open {nth}");
+            assert_eq!((&seen[..], replay.last_seq), (&[1, 2, 3][..], 3), "{what}");
+        }
+    }
+}
+
+/// A close takes away the log that was made ahead, whatever a reader that has listed it is at.
+#[test]
+fn a_log_made_ahead_may_go_while_logs_are_read() {
+    let first = log_with(5, 0, 1..=3);
+    for nth in 1..=2 {
+        let dir = dir_with(&[(5, &first), (7, &[])]);
+        let now = dir.clone();
+        let read = at_open(&dir, 7, nth, move || now.remove(FileName::Wal(7)).unwrap());
+        assert_eq!(attempts(&read).unwrap().0, [1, 2, 3], "open {nth}");
+    }
+    // The only one that was listed may have held writes that are in tables now.
+    let dir = dir_with(&[(7, &[])]);
+    let now = dir.clone();
+    let read = at_open(&dir, 7, 1, move || now.remove(FileName::Wal(7)).unwrap());
+    assert!(attempts(&read).unwrap_err().is_corruption());
+}
+
+/// The directory as a reader sees it before whose open number `nth` of log `number` something happens.
+fn at_open(dir: &Dir, number: u64, nth: u64, act: impl Fn() + Send + Sync + 'static) -> Dir {
+    let (path, opens) = (dir.path_of(FileName::Wal(number)), Mutex::new(0));
+    let fs = FaultFs::new(dir.fs().clone(), move |op| {
+        if op.name == "open" && op.path == path {
+            *opens.lock() += 1;
+            if *opens.lock() == nth {
+                act();
+            }
+        }
+        None
+    });
+    Dir::new(Arc::new(fs), dir.path())
+}
+
 /// The next log is made ahead and empty, or has begun; zeros that the last one goes on with are no cut.
 #[test]
 fn zeros_at_the_ends_of_logs_cut_nothing_off() {
