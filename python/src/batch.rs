@@ -1,14 +1,14 @@
 //! Writes that become visible together.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lithify::{ColumnFamily, Db, WriteBatch, WriteOptions};
+use lithify::{ColumnFamily, Db, Error, WriteBatch, WriteOptions};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyAny, PyTuple};
 
 use crate::bytes::Bytes;
-use crate::database::{Database, each_pair};
+use crate::database::{Database, Shared, each_pair};
 use crate::errors::OrRaise;
 
 /// Writes that become visible together, when it is written, or never.
@@ -18,12 +18,14 @@ pub(crate) struct Batch {
     /// Whose keys are meant where a call names none.
     family: Option<ColumnFamily>,
     options: WriteOptions,
+    shared: Arc<Shared>,
     writes: Mutex<WriteBatch>,
 }
 
 impl Batch {
-    pub(crate) fn new(db: Db, family: Option<ColumnFamily>, options: WriteOptions) -> Batch {
-        Batch { db, family, options, writes: Mutex::new(WriteBatch::new()) }
+    pub(crate) fn new(of: &Database, options: WriteOptions) -> Batch {
+        let (db, family, shared) = (of.db.clone(), of.family.clone(), of.shared.clone());
+        Batch { db, family, options, shared, writes: Mutex::new(WriteBatch::new()) }
     }
     fn writes(&self, py: Python<'_>) -> MutexGuard<'_, WriteBatch> {
         self.writes.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
@@ -36,6 +38,12 @@ impl Batch {
         plain: impl FnOnce(&mut WriteBatch) -> lithify::Result<()>,
         of: impl FnOnce(&mut WriteBatch, &ColumnFamily) -> lithify::Result<()>,
     ) -> PyResult<()> {
+        self.shared.check(py)?;
+        // Families are told apart by numbers, which another database has as well.
+        if family.is_some_and(|named| !Arc::ptr_eq(&named.shared, &self.shared)) {
+            let what = "the family is one of another database, and a batch is written to one alone";
+            return Err(Error::invalid(what)).or_raise(py);
+        }
         let mut writes = self.writes(py);
         let family = family.map_or(self.family.as_ref(), |named| named.family.as_ref());
         match family {

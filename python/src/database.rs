@@ -477,8 +477,9 @@ impl Database {
     /// Writes that become visible together: `with db.batch() as b: ...` writes them at its end, and drops them
     /// if an exception leaves the block.
     #[pyo3(signature = (*, durability=None, wait=true))]
-    fn batch(&self, durability: Option<&str>, wait: bool) -> PyResult<Batch> {
-        Ok(Batch::new(self.db.clone(), self.family.clone(), write_options(durability, wait)?))
+    fn batch(&self, py: Python<'_>, durability: Option<&str>, wait: bool) -> PyResult<Batch> {
+        self.shared.check(py)?;
+        Ok(Batch::new(self, write_options(durability, wait)?))
     }
     /// The database as it is now, for reading while it changes: `with db.snapshot() as s: ...`.
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
@@ -524,8 +525,9 @@ impl Database {
         Ok(Database { db, family: Some(family), shared: self.shared.clone() })
     }
     /// The names of the families, `default` first.
-    fn families(&self) -> Vec<String> {
-        self.db.column_families()
+    fn families(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.shared.check(py)?;
+        Ok(self.db.column_families())
     }
     /// Drops the family `name` with all that is in it.
     fn drop_family(&self, py: Python<'_>, name: &str) -> PyResult<()> {
@@ -538,14 +540,16 @@ impl Database {
         Ok(self.db.int_property("rocksdb.estimate-num-keys").unwrap_or(0))
     }
     /// A property by RocksDB's name, as text; None if there is none of that name.
-    fn get_property(&self, name: &str) -> Option<String> {
-        self.db.property(name)
+    fn get_property(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
+        self.shared.check(py)?;
+        Ok(self.db.property(name))
     }
-    /// Makes every write so far survive a power cut.
+    /// Makes every write so far survive a power cut, but for those with durability="no-wal": a `flush` of
+    /// their family saves them.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.db.sync()).or_raise(py)
     }
-    /// Writes what is in memory to tables.
+    /// Writes what this family has in memory to tables.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.db.flush()).or_raise(py)
     }
@@ -562,6 +566,7 @@ impl Database {
     }
     /// Brings the directory into the shape that RocksDB opens. Writes meanwhile would undo that.
     fn settle(&self, py: Python<'_>) -> PyResult<()> {
+        self.shared.check(py)?;
         py.detach(|| self.db.settle()).or_raise(py)
     }
     /// Waits until no compaction is due, at most `timeout` seconds; False if it took longer.
@@ -569,6 +574,7 @@ impl Database {
     fn wait_idle(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let limit = timeout.map(Duration::try_from_secs_f64).transpose();
         let limit = limit.map_err(|e| PyValueError::new_err(format!("timeout: {e}")))?;
+        self.shared.check(py)?;
         py.detach(|| self.db.wait_idle(limit)).or_raise(py)
     }
     /// Makes an independent database of the present state in `path`, which is absent or empty.
@@ -619,12 +625,14 @@ impl Database {
         Stats(py.detach(|| self.db.stats()))
     }
     /// What limits writing now, the jobs at work and what waits for them, as a report.
-    fn explain(&self, py: Python<'_>) -> String {
-        py.detach(|| self.db.explain().to_string())
+    fn explain(&self, py: Python<'_>) -> PyResult<String> {
+        self.shared.check(py)?;
+        Ok(py.detach(|| self.db.explain().to_string()))
     }
     /// The tree as a picture in text.
-    fn picture(&self, py: Python<'_>) -> String {
-        py.detach(|| self.db.picture())
+    fn picture(&self, py: Python<'_>) -> PyResult<String> {
+        self.shared.check(py)?;
+        Ok(py.detach(|| self.db.picture()))
     }
     /// The directory.
     #[getter]

@@ -1,7 +1,8 @@
 //! The compiled half of the Python package `lithify`: its classes, over the handles of the Rust one.
 //!
 //! Every call that may wait or touch the disk runs detached from the interpreter, a single read included, so
-//! that one thread's miss stops no other. A lock that is held across such a call is waited for detached as well:
+//! that one thread's miss stops no other; only the end of a database that was forgotten and not closed comes attached, where
+//! Python lets go of the last object of it. A lock that is held across such a call is waited for detached as well:
 //! a thread that waits for it never keeps the interpreter from the thread that has it.
 //!
 //! Keeps: no `unsafe`; a closed database, snapshot or transaction raises and never crashes; bytes that an

@@ -14,7 +14,7 @@ use crate::errors::{OrRaise, closed};
 /// finished at the end, and removed if an exception leaves the block.
 #[pyclass(frozen, module = "lithify")]
 pub(crate) struct TableWriter {
-    /// `None` once it is finished. Held by one call at a time, which runs attached and waits for no lock.
+    /// `None` once it is finished. Held by one call at a time, detached from the interpreter: it may write to the file.
     inner: Mutex<Option<TableBuilder>>,
     path: PathBuf,
 }
@@ -26,15 +26,17 @@ impl TableWriter {
     fn held(&self) -> MutexGuard<'_, Option<TableBuilder>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+    /// Takes it out, if it is not finished.
+    fn take(&self, py: Python<'_>) -> Option<TableBuilder> {
+        py.detach(|| self.held().take())
+    }
     fn add(
         &self,
         py: Python<'_>,
-        add: impl FnOnce(&mut TableBuilder) -> lithify::Result<()>,
+        add: impl FnOnce(&mut TableBuilder) -> lithify::Result<()> + Send,
     ) -> PyResult<()> {
-        match &mut *self.held() {
-            Some(table) => add(table).or_raise(py),
-            None => Err(closed(py, "table")),
-        }
+        let added = py.detach(|| self.held().as_mut().map(add));
+        added.ok_or_else(|| closed(py, "table"))?.or_raise(py)
     }
 }
 
@@ -42,24 +44,28 @@ impl TableWriter {
 impl TableWriter {
     /// Adds `key` with `value`; it is above the key before.
     fn put(&self, py: Python<'_>, key: Bytes<'_>, value: Bytes<'_>) -> PyResult<()> {
+        let (key, value) = (&*key, &*value);
         self.add(py, |table| table.put(key, value))
     }
     /// Adds the deletion of `key`.
     fn delete(&self, py: Python<'_>, key: Bytes<'_>) -> PyResult<()> {
+        let key = &*key;
         self.add(py, |table| table.delete(key))
     }
     /// Adds an operand for the value of `key`.
     fn merge(&self, py: Python<'_>, key: Bytes<'_>, operand: Bytes<'_>) -> PyResult<()> {
+        let (key, operand) = (&*key, &*operand);
         self.add(py, |table| table.merge(key, operand))
     }
     /// Adds the deletion of the keys from `start` on and before `stop`, in any order. It deletes what the database has,
     /// and none of the table's own entries.
     fn delete_range(&self, py: Python<'_>, start: Bytes<'_>, stop: Bytes<'_>) -> PyResult<()> {
+        let (start, stop) = (&*start, &*stop);
         self.add(py, |table| table.delete_range(start, stop))
     }
     /// Writes the rest and syncs the file: its number of entries, its bytes, its first and its last key.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let table = self.held().take().ok_or_else(|| closed(py, "table"))?;
+        let table = self.take(py).ok_or_else(|| closed(py, "table"))?;
         let made = py.detach(|| table.finish()).or_raise(py)?;
         let all = PyDict::new(py);
         all.set_item("path", made.path)?;
@@ -81,10 +87,10 @@ impl TableWriter {
     ) -> PyResult<()> {
         if kind.is_none() {
             // It may have been finished in the block.
-            let open = self.held().is_some();
+            let open = py.detach(|| self.held().is_some());
             return if open { self.finish(py).map(drop) } else { Ok(()) };
         }
-        if self.held().take().is_some() {
+        if self.take(py).is_some() {
             // What lies there is no table. That it stays is no reason to hide the exception.
             std::fs::remove_file(&self.path).ok();
         }

@@ -111,7 +111,9 @@ impl Transaction {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         Ok(self.found(py, &key)?.map(Bound::into_any).or(default))
     }
-    /// As `get`; nothing else writes the key before this transaction is over, or its commit is refused.
+    /// As `get`, and claims the key: no other transaction writes it before this one is over, or with optimistic=True this
+    /// one's commit is refused if anything was written to it meanwhile. Writes outside of transactions take no locks: only
+    /// an optimistic one is told of them.
     #[pyo3(signature = (key, default=None))]
     fn get_for_update<'py>(
         &self,

@@ -86,6 +86,7 @@ def test_after_the_close(tmp_path: Path) -> None:
         lambda: snapshot[b"1"],
         lambda: transaction.get(b"1"),
         lambda: batch.write(),
+        lambda: batch.put(b"y", b""),
         lambda: db[b"1"],
         lambda: db.scan(),
         lambda: db.put(b"1", b""),
@@ -95,9 +96,23 @@ def test_after_the_close(tmp_path: Path) -> None:
         lambda: db.snapshot(),
         lambda: db.transaction(),
         lambda: db.estimate_count(),
+        lambda: db.families(),
+        lambda: db.wait_idle(),
+        lambda: db.get_property("rocksdb.stats"),
+        lambda: db.explain(),
+        lambda: db.settle(),
+        lambda: db.batch(),
+        lambda: db.picture(),
+        lambda: db.family("trees"),
+        lambda: db.sync(),
+        lambda: db.compact(),
+        lambda: db.checkpoint(tmp_path / "copy"),
+        lambda: db.set(l0_trigger=6),
     ):
         with pytest.raises(errors.ClosedError):
             use()
+    assert db.closed and not db and db.path == tmp_path / "db"
+    assert db.stats().last_sequence >= 1000 and db.settings()["l0_trigger"], "they tell how it ended"
     with lithify.open(tmp_path / "db") as again:
         assert again[b"1"] == b""
 

@@ -97,6 +97,20 @@ def test_conflicts_are_told(db: lithify.Database) -> None:
         db.transaction(lock_timeout=-1.0)
 
 
+def test_plain_writes_take_no_locks(db: lithify.Database) -> None:
+    db[b"n"] = b"1"
+    with db.transaction() as t:
+        assert t.get_for_update(b"n") == b"1"
+        db[b"n"] = b"100"  # neither held off nor noticed
+        t[b"n"] = b"2"
+    assert db[b"n"] == b"2"
+    with pytest.raises(lithify.errors.ConflictError), db.transaction(optimistic=True) as t:
+        assert t.get_for_update(b"n") == b"2"
+        db[b"n"] = b"100"
+        t[b"n"] = b"3"
+    assert db[b"n"] == b"100"
+
+
 def test_run_does_it_again_until_it_is_done(db: lithify.Database) -> None:
     db[b"n"] = b"0"
 

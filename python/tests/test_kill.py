@@ -25,6 +25,26 @@ while True:
 """
 
 
+UNLOGGED = """
+import os, signal, sys, lithify
+db = lithify.open(sys.argv[1], memory="32MiB")
+db.put(b"flushed", b"v", durability="no-wal")
+db.flush()
+db.put(b"unlogged", b"v", durability="no-wal")
+db.put(b"buffered", b"v", durability="buffered")
+db.sync()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_sync_is_for_what_is_in_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    command = [sys.executable, "-c", UNLOGGED, str(path)]
+    assert subprocess.run(command).returncode == -signal.SIGKILL
+    with lithify.open(path, memory="32MiB") as db:
+        assert list(db) == [b"buffered", b"flushed"]
+
+
 def test_no_acknowledged_write_is_lost(tmp_path: Path) -> None:
     path, known = tmp_path / "db", 0
     for _ in range(int(os.environ.get("LITHIFY_KILLS", "6"))):

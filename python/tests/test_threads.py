@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -54,6 +55,25 @@ def test_a_thread_that_waits_lets_the_others_run(db: lithify.Database) -> None:
         holder.rollback()
         waits.join()
     assert turns > 1000
+
+
+def test_a_thread_that_fills_a_table_lets_the_others_run(db: lithify.Database, tmp_path: Path) -> None:
+    value, took = os.urandom(1 << 20) * 256, [0.0]
+
+    def fill() -> None:
+        with db.table_writer(tmp_path / "large.sst") as table:
+            start = time.monotonic()
+            table.put(b"k", value)
+            took[0] = time.monotonic() - start
+
+    thread = threading.Thread(target=fill)
+    last, longest = time.monotonic(), 0.0
+    thread.start()
+    while thread.is_alive():
+        now = time.monotonic()
+        longest, last = max(longest, now - last), now
+    thread.join()
+    assert longest < took[0] / 2
 
 
 def _wait(db: lithify.Database) -> None:

@@ -47,6 +47,19 @@ def test_a_batch_may_be_written_by_hand(db: lithify.Database) -> None:
     assert dict(db.items()) == {b"c": b"3"}
 
 
+def test_a_batch_takes_no_family_of_another_database(tmp_path: Path) -> None:
+    with lithify.open(tmp_path / "one") as one, lithify.open(tmp_path / "two") as two:
+        mine, theirs = one.family("f", create=True), two.family("f", create=True)
+        with one.batch() as batch:
+            for family in (theirs, two):
+                with pytest.raises(lithify.errors.InvalidArgumentError, match="another database"):
+                    batch.put(b"k", b"v", family=family)
+            batch.put(b"k", b"v", family=mine)
+            batch.put(b"d", b"v", family=one)
+        assert dict(mine.items()) == {b"k": b"v"} and dict(one.items()) == {b"d": b"v"}
+        assert list(theirs) == list(two) == []
+
+
 @pytest.mark.parametrize("durability", ["no-wal", "buffered", "os", "sync"])
 def test_durability_is_asked_for_by_name(db: lithify.Database, durability: str) -> None:
     db.put(b"k", b"v", durability=durability)  # type: ignore[arg-type]

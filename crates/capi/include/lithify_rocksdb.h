@@ -428,7 +428,7 @@ void rocksdb_options_set_allow_ingest_behind(rocksdb_options_t*, unsigned char);
 void rocksdb_options_set_allow_mmap_reads(rocksdb_options_t*, unsigned char);
 void rocksdb_options_set_allow_mmap_writes(rocksdb_options_t*, unsigned char); /* noted */
 void rocksdb_options_set_arena_block_size(rocksdb_options_t*, size_t); /* noted */
-void rocksdb_options_set_atomic_flush(rocksdb_options_t*, unsigned char); /* noted */
+void rocksdb_options_set_atomic_flush(rocksdb_options_t*, unsigned char);
 void rocksdb_options_set_avoid_unnecessary_blocking_io(rocksdb_options_t*, unsigned char); /* noted */
 void rocksdb_options_set_blob_cache(rocksdb_options_t*, rocksdb_cache_t*); /* noted */
 void rocksdb_options_set_blob_compaction_readahead_size(rocksdb_options_t*, uint64_t); /* noted */

@@ -4,8 +4,7 @@ use std::ffi::c_char;
 use std::path::{Path, PathBuf};
 
 use lithify::{
-    BackupSummary, Backups, Builder, CheckpointOptions, Db, Error, ErrorKind, Settings,
-    TableBuilder,
+    BackupSummary, Backups, Builder, CheckpointOptions, Db, Error, ErrorKind, TableBuilder,
 };
 
 use crate::db::{Database, Family};
@@ -56,8 +55,7 @@ fn restore(backups: &Backups, to: (&Path, &Path), options: &RestoreOptions, id: 
         ));
     }
     // As in RocksDB, what is there gives way.
-    Builder::new(Settings::default()).env(env.clone()).destroy(dir)?;
-    backups.restore(id, dir, &mut |_| {}).map(drop)
+    backups.restore_over(id, dir, &mut |_| {}).map(drop)
 }
 
 /// Whether there is a log of a database in `dir`.
@@ -66,8 +64,9 @@ fn has_logs(env: &lithify::env::Env, dir: &Path) -> bool {
     files.iter().any(|file| Path::new(&file.name).extension().is_some_and(|end| end == "log"))
 }
 
+/// The newest backup whose list can be read.
 fn latest(backups: &Backups) -> Res<u64> {
-    let all = backups.list()?;
+    let all = backups.list_readable()?;
     let last = all.last().map(|backup| backup.id);
     last.ok_or_else(|| Error::new(ErrorKind::NotFound, "there is no backup"))
 }
@@ -130,13 +129,13 @@ export! {
         Ok(())
     }
     fn rocksdb_backup_engine_create_new_backup(backups: &Backups, db: &Database, errptr) {
-        backups.create(&db.db, &mut |_| {}).map(drop)
+        backups.create(&db.db(), &mut |_| {}).map(drop)
     }
     fn rocksdb_backup_engine_create_new_backup_flush(
         backups: &Backups, db: &Database, flush_before_backup: u8, errptr
     ) {
         let _ = flush_before_backup;
-        backups.create(&db.db, &mut |_| {}).map(drop)
+        backups.create(&db.db(), &mut |_| {}).map(drop)
     }
     fn rocksdb_backup_engine_purge_old_backups(backups: &Backups, keep: u32, errptr) {
         backups.purge(keep as usize).map(drop)
@@ -165,7 +164,7 @@ export! {
         Ok(())
     }
     fn rocksdb_backup_engine_get_backup_info(backups: &Backups) -> *mut Vec<BackupSummary> {
-        Ok(give(backups.list()?))
+        Ok(give(backups.list_readable()?))
     }
     fn rocksdb_backup_engine_info_count(list: &Vec<BackupSummary>) -> i32 {
         Ok(i32::try_from(list.len()).unwrap_or(i32::MAX))
@@ -187,13 +186,13 @@ export! {
         Ok(())
     }
     fn rocksdb_checkpoint_object_create(db: &Database, errptr) -> *mut Db {
-        Ok(give(db.db.clone()))
+        Ok(give(db.db().clone()))
     }
     fn rocksdb_transactiondb_checkpoint_object_create(db: &TxnDb, errptr) -> *mut Db {
-        Ok(give(db.database().db.clone()))
+        Ok(give(db.database().db().clone()))
     }
     fn rocksdb_optimistictransactiondb_checkpoint_object_create(db: &TxnDb, errptr) -> *mut Db {
-        Ok(give(db.database().db.clone()))
+        Ok(give(db.database().db().clone()))
     }
     fn rocksdb_checkpoint_create(checkpoint: &Db, dir: path, log_size_for_flush: u64, errptr) {
         let options = CheckpointOptions { copy_logs_below: log_size_for_flush };
@@ -254,11 +253,11 @@ export! {
     fn rocksdb_ingest_external_file(
         db: &Database, files: many *const c_char, n: usize, options: &Ingests, errptr
     ) {
-        db.told(ingest(&db.db, files, n, options))
+        db.told(ingest(&db.db(), files, n, options))
     }
     fn rocksdb_ingest_external_file_cf(
         db: &Database, family: &Family, files: many *const c_char, n: usize, options: &Ingests, errptr
     ) {
-        db.told(ingest(&family.inner, files, n, options))
+        db.told(ingest(&*family.inner()?, files, n, options))
     }
 }

@@ -27,8 +27,9 @@ impl Batch {
     pub(crate) fn sound(&self) -> Res<&lithify::WriteBatch> {
         self.failed.clone().map_or(Ok(&self.inner), Err)
     }
-    fn keep(&mut self, added: Res<()>) -> Res<()> {
-        if let Err(error) = added {
+    /// Adds to it. What fails, an argument included, is kept, so that no part of it is written without the rest.
+    fn add(&mut self, add: impl FnOnce(&mut lithify::WriteBatch) -> Res<()>) -> Res<()> {
+        if let Err(error) = add(&mut self.inner) {
             self.failed.get_or_insert(error);
         }
         Ok(())
@@ -66,55 +67,44 @@ export! {
     fn rocksdb_writebatch_count(batch: &Batch) -> i32 {
         Ok(i32::try_from(batch.inner.len()).unwrap_or(i32::MAX))
     }
-    fn rocksdb_writebatch_put(batch: &mut Batch, (key, klen): bytes, (val, vlen): bytes) {
-        let added = batch.inner.put(key, val);
-        batch.keep(added)
+    fn rocksdb_writebatch_put(batch: &mut Batch, told (key, klen): bytes, told (val, vlen): bytes) {
+        batch.add(|inner| inner.put(key?, val?))
     }
     fn rocksdb_writebatch_put_cf(
-        batch: &mut Batch, family: &Family, (key, klen): bytes, (val, vlen): bytes
+        batch: &mut Batch, told family: &Family, told (key, klen): bytes, told (val, vlen): bytes
     ) {
-        let added = batch.inner.put_cf(&family.inner, key, val);
-        batch.keep(added)
+        batch.add(|inner| inner.put_cf(&*family?.inner()?, key?, val?))
     }
-    fn rocksdb_writebatch_merge(batch: &mut Batch, (key, klen): bytes, (val, vlen): bytes) {
-        let added = batch.inner.merge(key, val);
-        batch.keep(added)
+    fn rocksdb_writebatch_merge(batch: &mut Batch, told (key, klen): bytes, told (val, vlen): bytes) {
+        batch.add(|inner| inner.merge(key?, val?))
     }
     fn rocksdb_writebatch_merge_cf(
-        batch: &mut Batch, family: &Family, (key, klen): bytes, (val, vlen): bytes
+        batch: &mut Batch, told family: &Family, told (key, klen): bytes, told (val, vlen): bytes
     ) {
-        let added = batch.inner.merge_cf(&family.inner, key, val);
-        batch.keep(added)
+        batch.add(|inner| inner.merge_cf(&*family?.inner()?, key?, val?))
     }
-    fn rocksdb_writebatch_delete(batch: &mut Batch, (key, klen): bytes) {
-        let added = batch.inner.delete(key);
-        batch.keep(added)
+    fn rocksdb_writebatch_delete(batch: &mut Batch, told (key, klen): bytes) {
+        batch.add(|inner| inner.delete(key?))
     }
-    fn rocksdb_writebatch_delete_cf(batch: &mut Batch, family: &Family, (key, klen): bytes) {
-        let added = batch.inner.delete_cf(&family.inner, key);
-        batch.keep(added)
+    fn rocksdb_writebatch_delete_cf(batch: &mut Batch, told family: &Family, told (key, klen): bytes) {
+        batch.add(|inner| inner.delete_cf(&*family?.inner()?, key?))
     }
-    fn rocksdb_writebatch_singledelete(batch: &mut Batch, (key, klen): bytes) {
-        let added = batch.inner.single_delete(key);
-        batch.keep(added)
+    fn rocksdb_writebatch_singledelete(batch: &mut Batch, told (key, klen): bytes) {
+        batch.add(|inner| inner.single_delete(key?))
     }
-    fn rocksdb_writebatch_singledelete_cf(batch: &mut Batch, family: &Family, (key, klen): bytes) {
-        let added = batch.inner.single_delete_cf(&family.inner, key);
-        batch.keep(added)
+    fn rocksdb_writebatch_singledelete_cf(batch: &mut Batch, told family: &Family, told (key, klen): bytes) {
+        batch.add(|inner| inner.single_delete_cf(&*family?.inner()?, key?))
     }
-    fn rocksdb_writebatch_delete_range(batch: &mut Batch, (from, flen): bytes, (to, tlen): bytes) {
-        let added = batch.inner.delete_range(from, to);
-        batch.keep(added)
+    fn rocksdb_writebatch_delete_range(batch: &mut Batch, told (from, flen): bytes, told (to, tlen): bytes) {
+        batch.add(|inner| inner.delete_range(from?, to?))
     }
     fn rocksdb_writebatch_delete_range_cf(
-        batch: &mut Batch, family: &Family, (from, flen): bytes, (to, tlen): bytes
+        batch: &mut Batch, told family: &Family, told (from, flen): bytes, told (to, tlen): bytes
     ) {
-        let added = batch.inner.delete_range_cf(&family.inner, from, to);
-        batch.keep(added)
+        batch.add(|inner| inner.delete_range_cf(&*family?.inner()?, from?, to?))
     }
-    fn rocksdb_writebatch_put_log_data(batch: &mut Batch, (blob, len): bytes) {
-        let added = batch.inner.log_data(blob);
-        batch.keep(added)
+    fn rocksdb_writebatch_put_log_data(batch: &mut Batch, told (blob, len): bytes) {
+        batch.add(|inner| inner.log_data(blob?))
     }
     fn rocksdb_writebatch_set_save_point(batch: &mut Batch) {
         batch.inner.set_savepoint();

@@ -101,6 +101,19 @@ impl Drop for State {
 /// # Errors
 /// `InvalidArgument` if there is no function, or it gives NULL or what is not UTF-8.
 fn name_of(state: &State, name: Option<NameFn>) -> Res<String> {
+    let name = String::from_utf8(bytes_of_name(state, name)?);
+    name.map_err(|_| Error::invalid("a name is not UTF-8"))
+}
+
+/// The same of a filter or what makes filters, whose name decides nothing: any bytes will do.
+///
+/// # Errors
+/// `InvalidArgument` if there is no function, or it gives NULL.
+fn filter_name_of(state: &State, name: Option<NameFn>) -> Res<String> {
+    Ok(String::from_utf8_lossy(&bytes_of_name(state, name)?).into_owned())
+}
+
+fn bytes_of_name(state: &State, name: Option<NameFn>) -> Res<Vec<u8>> {
     let name = given(name, "name")?;
     // SAFETY: the program's function with its own state.
     let at = unsafe { name(state.state) };
@@ -108,9 +121,15 @@ fn name_of(state: &State, name: Option<NameFn>) -> Res<String> {
         return Err(Error::invalid("the function `name` gave NULL"));
     }
     // SAFETY: it gives a string, which is copied at once.
-    let text = unsafe { CStr::from_ptr(at) };
-    let text = text.to_str().map_err(|_| Error::invalid("a name is not UTF-8"))?;
-    Ok(text.to_owned())
+    Ok(unsafe { CStr::from_ptr(at) }.to_bytes().to_vec())
+}
+
+/// Why an open is refused whose options were given NULL: a function that makes such an object has no place for an error,
+/// and to go on without the object would read and write other data than the program means.
+fn not_made<T>(object: Option<&T>) -> Option<String> {
+    let what =
+        "NULL: it could not be made, as its name is not UTF-8 or a function of it is missing";
+    object.is_none().then(|| what.to_owned())
 }
 
 fn given<F>(function: Option<F>, what: &str) -> Res<F> {
@@ -411,9 +430,9 @@ export! {
     }
     fn rocksdb_options_set_comparator(options: &mut Options, order: maybe Order) {
         options.parts.order = order.map(|order| order.inner.clone());
-        let why = order.is_some_and(|order| order.has_times);
-        let why = why.then(|| "with timestamps: there are none here; put the time into the key".to_owned());
-        options.kept.refuse("comparator", why);
+        let times = order.is_some_and(|order| order.has_times);
+        let times = times.then(|| "with timestamps: there are none here; put the time into the key".to_owned());
+        options.kept.refuse("comparator", times.or(not_made(order)));
         Ok(())
     }
     fn rocksdb_mergeoperator_create(
@@ -429,10 +448,12 @@ export! {
         Ok(())
     }
     fn rocksdb_options_set_merge_operator(options: &mut Options, operator: own Operator) {
+        options.kept.refuse("merge_operator", not_made(operator.as_ref()));
         options.parts.operator = operator.map(|operator| operator.0);
         Ok(())
     }
     fn rocksdb_options_set_uint64add_merge_operator(options: &mut Options) {
+        options.kept.refuse("merge_operator", None);
         options.parts.operator = Some(Arc::new(lithify::merge::Add));
         Ok(())
     }
@@ -440,7 +461,7 @@ export! {
         state: *mut c_void, destructor: Option<Destructor>, filter: Option<FilterFn>, name: Option<NameFn>
     ) -> *mut Filter {
         let state = State { state, destructor };
-        let (name, filter) = (name_of(&state, name)?, given(filter, "filter")?);
+        let (name, filter) = (filter_name_of(&state, name)?, given(filter, "filter")?);
         Ok(give(Filter(Arc::new(Filters { state, name, filter }))))
     }
     fn rocksdb_compactionfilter_destroy(filter: own Filter) {
@@ -455,7 +476,7 @@ export! {
         state: *mut c_void, destructor: Option<Destructor>, create: Option<CreateFilterFn>, name: Option<NameFn>
     ) -> *mut FilterFactory {
         let state = State { state, destructor };
-        let (name, create) = (name_of(&state, name)?, given(create, "create_compaction_filter")?);
+        let (name, create) = (filter_name_of(&state, name)?, given(create, "create_compaction_filter")?);
         Ok(give(FilterFactory(Arc::new(MakesFilters { state, name, create }))))
     }
     fn rocksdb_compactionfilterfactory_destroy(factory: own FilterFactory) {
@@ -469,6 +490,7 @@ export! {
         Ok(u8::from(about.0.manual))
     }
     fn rocksdb_options_set_compaction_filter_factory(options: &mut Options, factory: own FilterFactory) {
+        options.kept.refuse("compaction_filter_factory", not_made(factory.as_ref()));
         // As in RocksDB, a filter goes before a factory.
         options.parts.factory = factory.map(|factory| factory.0);
         Ok(())
@@ -493,6 +515,7 @@ export! {
         Ok(())
     }
     fn rocksdb_options_set_prefix_extractor(options: &mut Options, prefix: own Prefix) {
+        options.kept.refuse("prefix_extractor", not_made(prefix.as_ref()));
         options.parts.prefixes = prefix.and_then(|prefix| prefix.0);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Databases and their families: open, close, list, destroy, and what is about all of a database.
 
+use std::borrow::Cow;
 use std::ffi::c_char;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,21 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lithify::{
-    Builder, ColumnFamily, ColumnFamilyOptions, Db, Error, ErrorKind, KeptReads, ReadOptions,
-    SizeOptions, Snapshot,
+    Builder, ColumnFamily, ColumnFamilyOptions, Db, Durability, Error, ErrorKind, Follower,
+    KeptReads, ReadOptions, Settings, SizeOptions, Snapshot, WriteOptions,
 };
 
-use crate::face::{DEFAULT, Face};
+use crate::face::{DEFAULT, Face, Seen};
 use crate::options::{Caching, Options};
 use crate::places::TableDirs;
 use crate::raw::{Many, Outs, Res, SnapshotHandle, c_bytes, c_text, c_texts, export, give};
-use crate::small::{Compacts, Flushes, Waits};
-use crate::users::{Keeping, Telling};
+use crate::small::{Compacts, Flushes, Waits, WriteOpts};
+use crate::users::{Keeping, Telling, Turn};
 
 /// `rocksdb_t`.
 #[derive(Clone)]
 pub(crate) struct Database {
-    pub(crate) db: Db,
     /// What it is read and written through.
     pub(crate) face: Face,
     /// Says to the program's logger what happens.
@@ -36,28 +36,84 @@ pub(crate) struct Database {
     table_dirs: TableDirs,
     /// The default family has a compaction filter.
     has_filter: bool,
+    /// All families end at one moment after a crash.
+    is_atomic: bool,
+    /// What writes wait for locks, where transactions take them.
+    pub(crate) locks: Option<LockWaits>,
+    /// Families are dropped one after the other.
+    drops: Arc<Turn>,
+}
+
+/// How long transactions and single writes wait for a lock, milliseconds; below 0 as long as it takes.
+#[derive(Clone, Copy)]
+pub(crate) struct LockWaits {
+    pub(crate) transactions: i64,
+    pub(crate) writes: i64,
+    /// Most keys of a transaction; 0 and below for as many as the store takes.
+    pub(crate) max_keys: i64,
 }
 
 /// `rocksdb_column_family_handle_t`.
 pub(crate) struct Family {
-    pub(crate) inner: ColumnFamily,
+    of: Of,
     pub(crate) face: Face,
     has_filter: bool,
-    /// The handle reads on after a drop of the family.
-    reads: Option<KeptReads>,
-    /// Of the default family, which is always there.
-    db: Db,
+    /// That of its database.
+    closed: Arc<AtomicBool>,
+}
+
+/// What a handle of a family holds.
+enum Of {
+    Own {
+        family: ColumnFamily,
+        /// The handle reads on after a drop of the family. None of one that was gone before.
+        reads: Option<KeptReads>,
+        /// Of the default family, which is always there.
+        db: Db,
+    },
+    /// Nothing of a database that follows: what it saw when the handle was made would stay open with it.
+    Seen { follower: Arc<Follower>, name: Arc<str>, id: u32 },
 }
 
 impl Family {
-    fn new(database: &Database, inner: ColumnFamily, face: Face, has_filter: bool) -> Family {
-        // None of a family that is gone by now.
-        let reads = inner.keep_reads().ok();
-        Family { inner, face, has_filter, reads, db: database.db.clone() }
+    fn new(database: &Database, family: ColumnFamily, face: Face, has_filter: bool) -> Family {
+        let closed = database.closed.clone();
+        let of = match &face {
+            Face::Follows(follower, name) => {
+                Of::Seen { follower: follower.clone(), name: name.clone(), id: family.id() }
+            }
+            Face::Plain(_) | Face::Timed(_) => {
+                Of::Own { reads: family.keep_reads().ok(), family, db: database.db().clone() }
+            }
+        };
+        Family { of, face, has_filter, closed }
+    }
+    pub(crate) fn name(&self) -> &str {
+        match &self.of {
+            Of::Own { family, .. } => family.name(),
+            Of::Seen { name, .. } => name,
+        }
+    }
+    pub(crate) fn id(&self) -> u32 {
+        match &self.of {
+            Of::Own { family, .. } => family.id(),
+            Of::Seen { id, .. } => *id,
+        }
+    }
+    /// The family as it is seen now.
+    ///
+    /// # Errors
+    /// `NotFound` if it is gone from a database that is followed.
+    #[inline]
+    pub(crate) fn inner(&self) -> Res<Cow<'_, ColumnFamily>> {
+        match &self.of {
+            Of::Own { family, .. } => Ok(Cow::Borrowed(family)),
+            Of::Seen { follower, name, .. } => follower.view().column_family(name).map(Cow::Owned),
+        }
     }
     /// Ends it. Of a family that was dropped this is where its files go.
     fn end(self) -> Res<()> {
-        let Family { reads, db, .. } = self;
+        let Of::Own { reads, db, .. } = self.of else { return Ok(()) };
         let was_dropped = reads.as_ref().is_some_and(KeptReads::is_dropped);
         drop(reads);
         // Once the database is closed, the next open deletes them.
@@ -149,7 +205,6 @@ impl Database {
         }
         let face = opens.open(builder, path, ttl)?;
         let database = Database {
-            db: Db::clone(&*face.seen()?),
             face,
             telling: telling.clone(),
             keeping: Keeping::default(),
@@ -158,30 +213,40 @@ impl Database {
             path: path.into(),
             table_dirs,
             has_filter: options.parts.filters(),
+            is_atomic: options.atomic_flush,
+            locks: None,
+            drops: Arc::default(),
         };
-        for (_, options) in named.iter().chain([&(DEFAULT, options)]) {
-            options.statistics.iter().for_each(|users| users.join(&database));
-        }
         database.tell_opened(path, &notes);
-        made.into_iter()
-            .try_for_each(|(name, family)| database.make_family(name, family).map(drop))?;
+        let families = database.named(named, made)?;
         if opens.writes() {
             database.write_info_log(&options.log_text(named, &notes));
         }
-        let families = named.iter().map(|(name, _)| database.db.column_family(name));
-        let families = families.collect::<Res<_>>()?;
+        // Last, since what joined is held: an open that fails leaves nothing open.
+        for (_, options) in named.iter().chain([&(DEFAULT, options)]) {
+            options.statistics.iter().for_each(|users| users.join(&database));
+        }
         Ok(Opened { database, families })
     }
 
+    /// The families that were named, once those that are missing are made.
+    fn named(
+        &self,
+        named: &[(&str, &Options)],
+        made: Vec<(&str, ColumnFamilyOptions)>,
+    ) -> Res<Vec<ColumnFamily>> {
+        made.into_iter().try_for_each(|(name, family)| self.make_family(name, family).map(drop))?;
+        named.iter().map(|(name, _)| self.db().column_family(name)).collect()
+    }
     fn write_info_log(&self, text: &str) {
-        if let Err(error) = self.db.write_info_log(text) {
-            self.db.note("info_log_failed", &error.to_string());
+        if let Err(error) = self.db().write_info_log(text) {
+            self.db().note("info_log_failed", &error.to_string());
         }
     }
     fn tell_opened(&self, path: &Path, notes: &str) {
         self.say(&format!("opened {path:?}"));
         if !notes.is_empty() {
-            self.db.note("options_noted", notes);
+            self.db().note("options_noted", notes);
             self.say(&format!("options noted: {notes}"));
         }
     }
@@ -204,16 +269,69 @@ impl Database {
         match &self.face {
             Face::Timed(timed) => {
                 timed.create_column_family(name, options)?;
-                self.db.column_family(name)
+                self.db().column_family(name)
             }
-            _ => self.db.create_column_family(name, options),
+            _ => self.db().create_column_family(name, options),
         }
+    }
+    /// The families that are there.
+    pub(crate) fn families(&self) -> Vec<ColumnFamily> {
+        let names = self.db().column_families();
+        // One that was dropped meanwhile is none.
+        names.iter().filter_map(|name| self.db().column_family(name).ok()).collect()
+    }
+    /// Drops the family that a handle is of, and not another one that has its name by now.
+    fn drop_family(&self, family: &Family) -> Res<()> {
+        if !Arc::ptr_eq(&self.closed, &family.closed) {
+            return Err(Error::invalid("the column family is one of another database"));
+        }
+        let (name, id) = (family.name(), family.id());
+        self.drops.take(|| match self.db().column_family(name) {
+            Ok(there) if there.id() == id => self.db().drop_column_family(name),
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Err(Error::invalid("Column family already dropped!")),
+        })
+    }
+    /// What a write asks for. One without the log gets it where all families are to end at one moment: a flush of one
+    /// of them would leave the others' parts of a batch behind.
+    ///
+    /// # Errors
+    /// As [`WriteOpts::checked`].
+    #[inline]
+    pub(crate) fn level(&self, options: &WriteOpts) -> Res<WriteOptions> {
+        let mut options = *options.checked()?;
+        if self.is_atomic && options.durability == Some(Durability::NoWal) {
+            options.durability = Some(Durability::Buffered);
+        }
+        Ok(options)
+    }
+    /// Changes a setting.
+    ///
+    /// # Errors
+    /// As `lithify::Db::set_settings`; `Unsupported` for what would take the log from writes that need it.
+    pub(crate) fn set_setting(&self, name: &str, value: &str) -> Res<()> {
+        let mut asked = Settings::default();
+        if self.is_atomic && asked.set(name, value).is_ok() && asked.durability == Durability::NoWal
+        {
+            return Err(Error::unsupported("durability=no-wal: atomic_flush=1 needs the log"));
+        }
+        self.db().set_settings(&[(name, value)])
     }
     /// Reads with these options are of one moment in all families: of now, unless they are of another one.
     pub(crate) fn at_one_moment(&self, options: &mut ReadOptions) {
         // One that follows stands still until it is told to catch up.
         if !matches!(self.face, Face::Follows(..)) {
-            options.snapshot.get_or_insert_with(|| self.db.snapshot());
+            options.snapshot.get_or_insert_with(|| self.db().snapshot());
+        }
+    }
+    /// The database to ask for what is not about values; of one that follows as it was seen last, which does not stay
+    /// open with the handle.
+    #[inline]
+    pub(crate) fn db(&self) -> Seen<'_> {
+        match &self.face {
+            Face::Plain(db) => Seen::Own(db),
+            Face::Timed(timed) => Seen::Own(timed.db()),
+            Face::Follows(follower, _) => Seen::View(follower.view()),
         }
     }
     /// True for handles of one open database.
@@ -230,9 +348,8 @@ impl Database {
         self.closed.store(true, Ordering::SeqCst);
         self.keeping.end();
         self.say("closing");
-        let kept = self.db.clone();
-        let closed = self.face.seen().and_then(|seen| Db::clone(&*seen).close());
-        if let Err(error) = closed {
+        let kept = self.db().clone();
+        if let Err(error) = kept.clone().close() {
             kept.note("close_failed", &error.to_string());
         }
         if let Some(telling) = &self.telling {
@@ -357,11 +474,11 @@ pub(crate) fn count(n: i32, what: &str) -> Res<usize> {
 
 /// Flushes families one after the other.
 fn flush_all(families: &[&Family]) -> Res<()> {
-    families.iter().try_for_each(|family| family.inner.flush())
+    families.iter().try_for_each(|family| family.inner()?.flush())
 }
 
-/// Compacts, and notes what there is no place to tell. As in RocksDB, a family with a filter has its last
-/// level rewritten, too, unless the options say otherwise.
+/// Compacts the keys up to `to`, which is one of them, and notes what there is no place to tell. As in RocksDB, a family
+/// with a filter has its last level rewritten, too, unless the options say otherwise.
 fn compact(
     db: &Db,
     has_filter: bool,
@@ -371,7 +488,10 @@ fn compact(
 ) -> Res<()> {
     let options = options.unwrap_or(&Compacts::default()).checked(has_filter);
     let compacted = options.and_then(|options| {
-        db.compact_range_opt(from, to, &options)?;
+        match to {
+            Some(to) => db.compact_range_through(from, to, &options)?,
+            None => db.compact_range_opt(from, None, &options)?,
+        }
         // As in RocksDB, what was compacted is gone from the disk when the call returns.
         db.delete_obsolete_files()
     });
@@ -483,7 +603,7 @@ export! {
         db.face.catch_up()
     }
     fn rocksdb_disable_file_deletions(db: &Database, errptr) {
-        db.keeping.more(db.db.keep_files()?);
+        db.keeping.more(db.db().keep_files()?);
         Ok(())
     }
     fn rocksdb_enable_file_deletions(db: &Database, errptr) {
@@ -530,27 +650,27 @@ export! {
         }
         let inner = db.told(db.make_family(name, family))?;
         if !notes.is_empty() {
-            db.db.note("options_noted", &notes);
+            db.db().note("options_noted", &notes);
         }
         family_handle(db, inner, Some(options))
     }
     fn rocksdb_drop_column_family(db: &Database, family: &Family, errptr) {
-        db.told(db.db.drop_column_family(family.inner.name()))?;
-        db.db.delete_obsolete_files()
+        db.told(db.drop_family(family))?;
+        db.db().delete_obsolete_files()
     }
     fn rocksdb_column_family_handle_destroy(family: own Family) {
         family.map_or(Ok(()), |family| family.end())
     }
     fn rocksdb_column_family_handle_get_id(family: &Family) -> u32 {
-        Ok(family.inner.id())
+        Ok(family.id())
     }
     fn rocksdb_column_family_handle_get_name(family: &Family, len: out usize) -> *mut c_char {
-        let name = family.inner.name();
+        let name = family.name();
         len.set(name.len());
         Ok(c_bytes(name.as_bytes()))
     }
     fn rocksdb_get_default_column_family_handle(db: &Database) -> *mut Family {
-        let inner = db.db.column_family(DEFAULT)?;
+        let inner = db.db().column_family(DEFAULT)?;
         Ok(give(Family::new(db, inner, db.face.clone(), db.has_filter)))
     }
     fn rocksdb_create_snapshot(db: &Database) -> *mut SnapshotHandle {
@@ -585,11 +705,11 @@ export! {
     }
     fn rocksdb_flush(db: &Database, options: maybe Flushes, errptr) {
         let _ = options;
-        db.told(db.db.flush())
+        db.told(db.db().flush())
     }
     fn rocksdb_flush_cf(db: &Database, options: maybe Flushes, family: &Family, errptr) {
         let _ = options;
-        db.told(family.inner.flush())
+        db.told(family.inner()?.flush())
     }
     fn rocksdb_flush_cfs(
         db: &Database, options: maybe Flushes, families: many *const Family, n: i32, errptr
@@ -600,33 +720,33 @@ export! {
     }
     fn rocksdb_flush_wal(db: &Database, sync: u8, errptr) {
         let _ = sync;
-        db.told(db.db.sync())
+        db.told(db.db().sync())
     }
     fn rocksdb_compact_range(db: &Database, (from, flen): bound, (to, tlen): bound) {
-        compact(&db.db, db.has_filter, from, to, None)
+        compact(&db.db(), db.has_filter, from, to, None)
     }
     fn rocksdb_compact_range_cf(db: &Database, family: &Family, (from, flen): bound, (to, tlen): bound) {
         let _ = db;
-        compact(&family.inner, family.has_filter, from, to, None)
+        compact(&*family.inner()?, family.has_filter, from, to, None)
     }
     fn rocksdb_compact_range_opt(
         db: &Database, options: maybe Compacts, (from, flen): bound, (to, tlen): bound
     ) {
-        compact(&db.db, db.has_filter, from, to, options)
+        compact(&db.db(), db.has_filter, from, to, options)
     }
     fn rocksdb_compact_range_cf_opt(
         db: &Database, family: &Family, options: maybe Compacts, (from, flen): bound, (to, tlen): bound
     ) {
         let _ = db;
-        compact(&family.inner, family.has_filter, from, to, options)
+        compact(&*family.inner()?, family.has_filter, from, to, options)
     }
     fn rocksdb_delete_file_in_range(db: &Database, (from, flen): bound, (to, tlen): bound, errptr) {
-        db.told(delete_files(&db.db, from, to))
+        db.told(delete_files(&db.db(), from, to))
     }
     fn rocksdb_delete_file_in_range_cf(
         db: &Database, family: &Family, (from, flen): bound, (to, tlen): bound, errptr
     ) {
-        db.told(delete_files(&family.inner, from, to))
+        db.told(delete_files(&*family.inner()?, from, to))
     }
     fn rocksdb_approximate_sizes(
         db: &Database, n: i32, starts: many *const c_char, start_lens: many usize,
@@ -643,18 +763,18 @@ export! {
     }
     fn rocksdb_wait_for_compact(db: &Database, options: &Waits, errptr) {
         if options.flush {
-            db.db.flush()?;
+            db.families().iter().try_for_each(|family| family.flush())?;
         }
         let limit = (options.micros > 0).then(|| Duration::from_micros(options.micros));
-        match db.db.wait_idle(limit)? {
+        match db.db().wait_idle(limit)? {
             true => Ok(()),
             false => Err(Error::new(ErrorKind::TimedOut, "compactions are still at work; wait longer")),
         }
     }
     fn rocksdb_cancel_all_background_work(db: &Database, wait: u8) {
-        db.db.set_auto_compaction(false);
+        db.families().iter().for_each(|family| family.set_auto_compaction(false));
         if wait != 0 {
-            db.db.wait_idle(None)?;
+            db.db().wait_idle(None)?;
         }
         Ok(())
     }

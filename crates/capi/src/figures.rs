@@ -60,7 +60,7 @@ export! {
     }
     fn rocksdb_get_column_family_metadata_cf(db: &Database, family: &Family) -> *mut FamilyFigures {
         let _ = db;
-        Ok(give(FamilyFigures::of(&*family.face.seen()?, family.inner.name())))
+        Ok(give(FamilyFigures::of(&*family.face.seen()?, family.name())))
     }
     fn rocksdb_column_family_metadata_destroy(about: own FamilyFigures) {
         drop(about);

@@ -33,6 +33,8 @@ pub(crate) struct Options {
     pub(crate) memtables: Option<SharedMemtables>,
     /// What bounds those of all families, where that is not given; 0 is no bound.
     memtable_bytes: usize,
+    /// All families end at one moment after a crash: no write goes past the log, which is the same for all.
+    pub(crate) atomic_flush: bool,
     /// Directories that it names.
     pub(crate) places: Places,
     /// Who counts what its databases do.
@@ -120,6 +122,7 @@ impl Options {
             cache: Caching::Own,
             memtables: None,
             memtable_bytes: 0,
+            atomic_flush: false,
             places: Places::default(),
             statistics: None,
             table: None,
@@ -166,6 +169,10 @@ impl Options {
         }
         if s.effective_policy() == Policy::Fifo {
             s.fifo_max_bytes = s.fifo_max_bytes.max(s.memtable_bytes.saturating_mul(2));
+        }
+        if self.atomic_flush && s.durability == Durability::NoWal {
+            kept.note("durability", "no-wal (taken as buffered: atomic_flush=1)".to_owned());
+            s.durability = Durability::Buffered;
         }
         let runs = [Policy::Universal, Policy::Fifo].contains(&s.effective_policy());
         if runs && s.compaction_pri != CompactionPri::default() {
@@ -500,8 +507,8 @@ rows! { Options;
     noted rocksdb_options_set_blob_compaction_readahead_size
         rocksdb_options_get_blob_compaction_readahead_size: u64 = 0;
     noted rocksdb_options_set_dump_malloc_stats _: u8 = 0;
-    // All families are flushed in one step of the manifest or replayed from one log: never half.
-    noted rocksdb_options_set_atomic_flush rocksdb_options_get_atomic_flush: u8 = 0;
+    exact rocksdb_options_set_atomic_flush rocksdb_options_get_atomic_flush: u8 = 0,
+        |o, v| o.atomic_flush = v != 0;
     noted rocksdb_options_set_wal_compression rocksdb_options_get_wal_compression: i32 = 0;
     noted rocksdb_options_compaction_readahead_size rocksdb_options_get_compaction_readahead_size: usize = 2 << 20;
     noted rocksdb_options_set_statistics_level rocksdb_options_get_statistics_level: i32 = 0;
@@ -685,10 +692,14 @@ export! {
         Ok(())
     }
     fn rocksdb_options_set_wal_recovery_mode(options: &mut Options, mode: i32) {
-        // The promised bytes must be there, and a torn tail is cut: one rule for modes 0 to 2.
-        let skips = format!("{mode}: damaged records are never skipped; salvage takes out what is readable");
+        // The promised bytes must be there, and a torn tail is cut: one rule for modes 0 and 2.
+        let why = match mode {
+            0 | 2 => None,
+            1 => Some("1: the torn end of a log, which was promised to none, is cut; use 2".to_owned()),
+            _ => Some(format!("{mode}: damaged records are never skipped; salvage takes out what is readable")),
+        };
         options.kept.set("wal_recovery_mode", mode);
-        options.kept.refuse("wal_recovery_mode", (!(0..=2).contains(&mode)).then_some(skips));
+        options.kept.refuse("wal_recovery_mode", why);
         Ok(())
     }
     fn rocksdb_options_get_wal_recovery_mode(options: &Options) -> i32 {

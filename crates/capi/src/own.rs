@@ -105,23 +105,23 @@ export! {
         Ok(c_text(&found.value))
     }
     fn lithify_set_setting(db: &Database, name: text, value: text, errptr) {
-        db.db.set_settings(&[(name, value)])
+        db.set_setting(name, value)
     }
     fn lithify_settings(db: &Database) -> *mut c_char {
         let mut text = String::new();
-        for setting in db.db.settings().explain() {
+        for setting in db.db().settings().explain() {
             let _ = writeln!(text, "{}={} # {}", setting.name, setting.value, setting.reason);
         }
         Ok(c_text(&text))
     }
     fn lithify_explain(db: &Database) -> *mut c_char {
-        Ok(c_text(&db.db.explain().to_string()))
+        Ok(c_text(&db.db().explain().to_string()))
     }
     fn lithify_picture(db: &Database) -> *mut c_char {
-        Ok(c_text(&db.db.picture()))
+        Ok(c_text(&db.db().picture()))
     }
     fn lithify_settle(db: &Database, errptr) {
-        db.db.settle()
+        db.db().settle()
     }
     fn lithify_verify(
         options: &Options, path: path, watch: Option<ProgressFn>, state: *mut c_void, errptr

@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use lithify::{Error, ReadOptions, Value};
+use lithify::{Error, ReadOptions, Transaction, Value, WriteOptions};
 
 use crate::batch::Batch;
 use crate::db::{Database, Family};
@@ -106,6 +106,57 @@ pub(crate) fn keys_of<'a>(
     keys.bytes(lens, n, "keys_list").map_err(|error| all_failed(n, &error, answers)).ok()
 }
 
+/// Puts the values of several keys of the default family, all of one moment.
+pub(crate) fn read_together(
+    db: &Database,
+    options: &Reads,
+    n: usize,
+    keys: (Many<*const c_char>, Many<usize>),
+    answers: &Answers,
+) {
+    let Some(keys) = keys_of(n, keys.0, keys.1, answers) else { return };
+    let read = read_all(&db.face, &keys, options.checked());
+    read.into_iter().enumerate().for_each(|(i, read)| answers.put(i, read));
+}
+
+/// The same of keys of a family each.
+pub(crate) fn read_in_families(
+    db: &Database,
+    options: &Reads,
+    n: usize,
+    families: Many<*const Family>,
+    keys: (Many<*const c_char>, Many<usize>),
+    answers: &Answers,
+) {
+    let families = match families.handles(n, "column_families") {
+        Ok(families) => families,
+        Err(error) => return all_failed(n, &error, answers),
+    };
+    let Some(keys) = keys_of(n, keys.0, keys.1, answers) else { return };
+    let mut options = options.checked().cloned();
+    if let Ok(options) = &mut options {
+        db.at_one_moment(options);
+    }
+    for (i, (family, key)) in families.into_iter().zip(keys).enumerate() {
+        let read = options.as_ref().map_err(Error::clone);
+        answers.put(i, read.and_then(|options| family.face.get(key, options)));
+    }
+}
+
+/// Writes by `plain`; where the database's transactions take locks, by `locked`, which waits for them.
+#[inline]
+fn write(
+    db: &Database,
+    options: &WriteOpts,
+    plain: impl FnOnce(&WriteOptions) -> Res<()>,
+    locked: impl FnOnce(&mut Transaction) -> Res<()>,
+) -> Res<()> {
+    match db.locks {
+        None => db.told(plain(&db.level(options)?)),
+        Some(_) => db.write_locked(options, locked),
+    }
+}
+
 fn all_failed(n: usize, error: &Error, answers: &Answers) {
     (0..n).for_each(|i| answers.put(i, Err::<Option<Value>, _>(error.clone())));
 }
@@ -137,46 +188,51 @@ export! {
     fn rocksdb_put(
         db: &Database, options: &WriteOpts, (key, keylen): bytes, (val, vallen): bytes, errptr
     ) {
-        db.told(db.face.put(key, val, options.checked()?))
+        write(db, options, |at| db.face.put(key, val, at), |txn| txn.put(key, val))
     }
     fn rocksdb_put_cf(
         db: &Database, options: &WriteOpts, family: &Family, (key, keylen): bytes, (val, vallen): bytes, errptr
     ) {
-        db.told(family.face.put(key, val, options.checked()?))
+        let of = &*family.inner()?;
+        write(db, options, |at| family.face.put(key, val, at), |txn| txn.put_cf(of, key, val))
     }
     fn rocksdb_delete(db: &Database, options: &WriteOpts, (key, keylen): bytes, errptr) {
-        db.told(db.db.delete_opt(key, options.checked()?))
+        write(db, options, |at| db.db().delete_opt(key, at), |txn| txn.delete(key))
     }
     fn rocksdb_delete_cf(
         db: &Database, options: &WriteOpts, family: &Family, (key, keylen): bytes, errptr
     ) {
-        db.told(family.inner.delete_opt(key, options.checked()?))
+        let of = &*family.inner()?;
+        write(db, options, |at| of.delete_opt(key, at), |txn| txn.delete_cf(of, key))
     }
     fn rocksdb_singledelete(db: &Database, options: &WriteOpts, (key, keylen): bytes, errptr) {
-        db.told(db.db.single_delete_opt(key, options.checked()?))
+        write(db, options, |at| db.db().single_delete_opt(key, at), |txn| txn.single_delete(key))
     }
     fn rocksdb_singledelete_cf(
         db: &Database, options: &WriteOpts, family: &Family, (key, keylen): bytes, errptr
     ) {
-        db.told(family.inner.single_delete_opt(key, options.checked()?))
+        let of = &*family.inner()?;
+        write(db, options, |at| of.single_delete_opt(key, at), |txn| txn.single_delete_cf(of, key))
     }
     fn rocksdb_merge(
         db: &Database, options: &WriteOpts, (key, keylen): bytes, (val, vallen): bytes, errptr
     ) {
-        db.told(db.face.merge(key, val, options.checked()?))
+        write(db, options, |at| db.face.merge(key, val, at), |txn| txn.merge(key, val))
     }
     fn rocksdb_merge_cf(
         db: &Database, options: &WriteOpts, family: &Family, (key, keylen): bytes, (val, vallen): bytes, errptr
     ) {
-        db.told(family.face.merge(key, val, options.checked()?))
+        let of = &*family.inner()?;
+        write(db, options, |at| family.face.merge(key, val, at), |txn| txn.merge_cf(of, key, val))
     }
     fn rocksdb_delete_range_cf(
         db: &Database, options: &WriteOpts, family: &Family, (from, flen): bytes, (to, tlen): bytes, errptr
     ) {
-        db.told(family.inner.delete_range_opt(from, to, options.checked()?))
+        write(db, options, |at| family.inner()?.delete_range_opt(from, to, at), |_| Database::no_range())
     }
     fn rocksdb_write(db: &Database, options: &WriteOpts, batch: &Batch, errptr) {
-        db.told(db.face.write(batch.sound()?, options.checked()?))
+        let batch = batch.sound()?;
+        write(db, options, |at| db.face.write(batch, at), |txn| db.add_all(batch, txn))
     }
     fn rocksdb_get(
         db: &Database, options: &Reads, (key, keylen): bytes, vallen: out usize, errptr
@@ -211,9 +267,7 @@ export! {
         values: outs *mut c_char, value_lens: outs usize, errs: outs *mut c_char
     ) {
         let answers = Answers { values, lens: value_lens, errors: errs };
-        let Some(keys) = keys_of(n, keys, key_lens, &answers) else { return Ok(()) };
-        let read = read_all(&db.face, &keys, options.checked());
-        read.into_iter().enumerate().for_each(|(i, read)| answers.put(i, read));
+        read_together(db, options, n, (keys, key_lens), &answers);
         Ok(())
     }
     fn rocksdb_multi_get_cf(
@@ -221,20 +275,7 @@ export! {
         key_lens: many usize, values: outs *mut c_char, value_lens: outs usize, errs: outs *mut c_char
     ) {
         let answers = Answers { values, lens: value_lens, errors: errs };
-        let families = match families.handles(n, "column_families") {
-            Ok(families) => families,
-            Err(error) => return { all_failed(n, &error, &answers); Ok(()) },
-        };
-        let Some(keys) = keys_of(n, keys, key_lens, &answers) else { return Ok(()) };
-        let mut options = options.checked().cloned();
-        if let Ok(options) = &mut options {
-            // All keys as of one moment.
-            db.at_one_moment(options);
-        }
-        for (i, (family, key)) in families.into_iter().zip(keys).enumerate() {
-            let read = options.as_ref().map_err(Error::clone);
-            answers.put(i, read.and_then(|options| family.face.get(key, options)));
-        }
+        read_in_families(db, options, n, families, (keys, key_lens), &answers);
         Ok(())
     }
     fn rocksdb_batched_multi_get_cf(

@@ -32,6 +32,8 @@ unsafe extern "C" {
 /// db: own T                a handle that the call takes, or NULL
 /// (key, len): bytes        a pointer and a length; NULL only with length 0
 /// (key, len): bound        the same; NULL is `None`
+/// told db: &T              as without `told`, but what is wrong with the argument is for the body to see;
+/// told (key, len): bytes   the same
 /// name: text, dir: path    a string that ends in NUL
 /// n: out T, all: outs T    where one or several results go, or NULL
 /// all: many T              the start of an array, whose length another parameter tells
@@ -64,6 +66,16 @@ macro_rules! one {
         $crate::raw::one! { $n $r $b
             ($($c)* $x: *const std::ffi::c_char, $l: usize,)
             ($($v)* $crate::raw::known! { $x = $crate::raw::bound($x, $l)? }) $e $($p)* }
+    };
+    ($n:ident $r:tt $b:block ($($c:tt)*) ($($v:tt)*) $e:tt told ($x:ident, $l:ident): bytes , $($p:tt)*) => {
+        $crate::raw::one! { $n $r $b
+            ($($c)* $x: *const std::ffi::c_char, $l: usize,)
+            ($($v)* $crate::raw::known! { $x = $crate::raw::bytes($x, $l, stringify!($x)) }) $e $($p)* }
+    };
+    ($n:ident $r:tt $b:block ($($c:tt)*) ($($v:tt)*) $e:tt told $x:ident: & $t:ty , $($p:tt)*) => {
+        $crate::raw::one! { $n $r $b
+            ($($c)* $x: *const $t,)
+            ($($v)* $crate::raw::known! { $x = $crate::raw::borrow($x, stringify!($x)) }) $e $($p)* }
     };
     ($n:ident $r:tt $b:block ($($c:tt)*) ($($v:tt)*) $e:tt $x:ident: &mut $t:ty , $($p:tt)*) => {
         $crate::raw::one! { $n $r $b

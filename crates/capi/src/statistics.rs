@@ -48,7 +48,7 @@ const HISTOGRAMS: &[Times] = &[
 
 /// Of all databases that count for an options object.
 fn all(users: &Users) -> Vec<Stats> {
-    users.each(|database: &Database| database.db.stats())
+    users.each(|database: &Database| database.db().stats())
 }
 
 fn ticker(users: &Users, number: u32) -> Option<u64> {

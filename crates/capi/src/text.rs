@@ -260,12 +260,12 @@ export! {
         db: &Database, n: i32, names: many *const c_char,
         values: many *const c_char, errptr
     ) {
-        db.told(change(&db.db, n, names, values))
+        db.told(change(&db.db(), n, names, values))
     }
     fn rocksdb_set_options_cf(
         db: &Database, family: &Family, n: i32, names: many *const c_char,
         values: many *const c_char, errptr
     ) {
-        db.told(change(&family.inner, n, names, values))
+        db.told(change(&*family.inner()?, n, names, values))
     }
 }

@@ -8,37 +8,32 @@
 use std::ffi::c_char;
 use std::time::Duration;
 
-use lithify::{BatchEntry, ColumnFamily, Error, ReadOptions, Transaction, TransactionOptions};
+use lithify::{
+    BatchEntry, ColumnFamily, Error, ReadOptions, Snapshot, Transaction, TransactionOptions,
+    WriteBatch,
+};
 
 use crate::batch::Batch;
-use crate::db::{Database, Family, Opens, count, family_handle, open_families, property};
+use crate::db::{
+    Database, Family, LockWaits, Opens, count, family_handle, open_families, property,
+};
 use crate::face::{DEFAULT, Walk};
 use crate::iter::Iter;
 use crate::kept::{Kept, keeps, rows};
 use crate::options::Options;
-use crate::points::{Answers, Found, copied, keys_of, pinned};
+use crate::points::{Answers, Found, copied, keys_of, pinned, read_in_families, read_together};
 use crate::raw::{Many, Outs, Res, SnapshotHandle, c_array, c_bytes, export, give};
 use crate::small::{Flushes, Reads, WriteOpts};
 use crate::users::{Named, Names};
 
 /// `rocksdb_transactiondb_t`, and `rocksdb_optimistictransactiondb_t`.
-/// Programs pass it as a `rocksdb_t*` as well, since RocksDB's handles allow that: `base` lies at its beginning.
+/// Programs pass it as a `rocksdb_t*` as well, since RocksDB's handles allow that: `base` lies at its beginning, and
+/// what is written through it takes locks as these handles' own functions do.
 #[repr(C)]
 pub(crate) struct TxnDb {
     base: Database,
-    /// What its transactions wait for locks; `None` in an optimistic one.
-    waits: Option<LockWaits>,
     /// Those of its transactions that are under way.
     names: Names,
-}
-
-/// How long transactions and single writes wait for a lock, milliseconds; below 0 as long as it takes.
-#[derive(Clone, Copy)]
-struct LockWaits {
-    transactions: i64,
-    writes: i64,
-    /// Most keys of a transaction; 0 and below for as many as the store takes.
-    max_keys: i64,
 }
 
 /// `rocksdb_transactiondb_options_t`.
@@ -111,6 +106,9 @@ pub(crate) struct Txn {
     names: Option<Names>,
     /// It must be prepared before it is committed.
     prepares: bool,
+    /// The snapshot that a handle was given for. As in RocksDB it outlives the commit, until this is destroyed or
+    /// begun anew.
+    shown: Option<Box<Snapshot>>,
 }
 
 fn over() -> Error {
@@ -141,7 +139,7 @@ impl Txn {
             };
             return Ok(found.map(Found::Pinned));
         }
-        let snapshot = options.snapshot.clone().unwrap_or_else(|| self.of.db.snapshot());
+        let snapshot = options.snapshot.clone().unwrap_or_else(|| self.of.db().snapshot());
         let options = ReadOptions { lower_bound: Some(key.into()), ..ReadOptions::at(&snapshot) };
         let mut iter = match family {
             None => inner.iter_opt(&options)?,
@@ -168,7 +166,7 @@ impl Txn {
     }
     fn iter(&self, options: &Reads, family: Option<&ColumnFamily>) -> *mut Iter {
         let made = options.checked().and_then(|read| {
-            let snapshot = read.snapshot.clone().unwrap_or_else(|| self.of.db.snapshot());
+            let snapshot = read.snapshot.clone().unwrap_or_else(|| self.of.db().snapshot());
             let read = ReadOptions { snapshot: Some(snapshot), ..read.clone() };
             match family {
                 None => self.open()?.iter_opt(&read),
@@ -185,12 +183,48 @@ fn wait_of(millis: i64) -> Duration {
 }
 
 impl TxnDb {
+    fn over(mut base: Database, waits: Option<LockWaits>) -> TxnDb {
+        base.locks = waits;
+        TxnDb { base, names: Names::default() }
+    }
     pub(crate) fn database(&self) -> &Database {
         &self.base
     }
-    fn options(&self, options: &TxnOptions, write: &WriteOpts) -> Res<TransactionOptions> {
+    /// The database without the locks: what is written through it does not wait for them.
+    fn without_locks(&self) -> Database {
+        let mut base = self.base.clone();
+        base.locks = None;
+        base
+    }
+    fn begin(
+        &self,
+        write: &WriteOpts,
+        options: &TxnOptions,
+        mut old: Option<Box<Txn>>,
+    ) -> Res<*mut Txn> {
+        let prepares = options.prepares && self.base.locks.is_some();
+        let options = self.base.transaction_options(options, write).inspect_err(|_| {
+            // Nothing began, so it stays the caller's.
+            old.take().map(Box::leak);
+        })?;
+        let inner = Some(self.base.db().begin_transaction(options));
+        let names = self.base.locks.map(|_| self.names.clone());
+        let (of, name) = (self.base.clone(), Vec::new());
+        let begun = Txn { inner, of, name, named: None, names, prepares, shown: None };
+        let Some(mut old) = old else { return Ok(give(begun)) };
+        *old = begun;
+        Ok(Box::into_raw(old))
+    }
+}
+
+impl Database {
+    fn transaction_options(
+        &self,
+        options: &TxnOptions,
+        write: &WriteOpts,
+    ) -> Res<TransactionOptions> {
         options.kept.check()?;
-        let begun = match self.waits {
+        let begun = match self.locks {
             None => TransactionOptions::optimistic(),
             Some(waits) => {
                 let wait = if options.wait < 0 { waits.transactions } else { options.wait };
@@ -201,69 +235,45 @@ impl TxnDb {
                 }
             }
         };
-        let begun = begun.with_write(*write.checked()?);
+        let begun = begun.with_write(self.level(write)?);
         Ok(if options.snapshot { begun.with_snapshot() } else { begun })
     }
-    fn begin(
-        &self,
-        write: &WriteOpts,
-        options: &TxnOptions,
-        mut old: Option<Box<Txn>>,
-    ) -> Res<*mut Txn> {
-        let prepares = options.prepares && self.waits.is_some();
-        let options = self.options(options, write).inspect_err(|_| {
-            // Nothing began, so it stays the caller's.
-            old.take().map(Box::leak);
-        })?;
-        let inner = Some(self.base.db.begin_transaction(options));
-        let names = self.waits.map(|_| self.names.clone());
-        let (of, name) = (self.base.clone(), Vec::new());
-        let begun = Txn { inner, of, name, named: None, names, prepares };
-        let Some(mut old) = old else { return Ok(give(begun)) };
-        *old = begun;
-        Ok(Box::into_raw(old))
-    }
     /// Writes outside of transactions: one that waits for the locks of the others.
-    fn write(
+    pub(crate) fn write_locked(
         &self,
         write: &WriteOpts,
         inside: impl FnOnce(&mut Transaction) -> Res<()>,
     ) -> Res<()> {
-        let wait = self.waits.map_or(-1, |waits| waits.writes);
+        let wait = self.locks.map_or(-1, |waits| waits.writes);
         let options = TxnOptions { wait, ..TxnOptions::default() };
-        let mut options = self.options(&options, write)?;
+        let mut options = self.transaction_options(&options, write)?;
         options.lock_timeout = wait_of(wait);
-        let mut transaction = self.base.db.begin_transaction(options);
+        let mut transaction = self.db().begin_transaction(options);
         inside(&mut transaction)?;
         transaction.commit()
     }
-    /// A batch in such a transaction.
-    fn write_batch(&self, write: &WriteOpts, batch: &lithify::WriteBatch) -> Res<()> {
-        let db = &self.base.db;
-        let families: Res<Vec<ColumnFamily>> =
-            db.column_families().iter().map(|name| db.column_family(name)).collect();
-        let families = families?;
+    /// Makes the writes of a batch in such a transaction.
+    pub(crate) fn add_all(&self, batch: &WriteBatch, txn: &mut Transaction) -> Res<()> {
+        let families = self.families();
         let of = |id: u32| {
             let found = families.iter().find(|family| family.id() == id);
             found.ok_or_else(|| Error::invalid(format!("there is no column family {id}")))
         };
-        self.write(write, |txn| {
-            for entry in batch.entries() {
-                match entry {
-                    BatchEntry::Put(cf, key, value) => txn.put_cf(of(cf)?, key, value)?,
-                    BatchEntry::Merge(cf, key, value) => txn.merge_cf(of(cf)?, key, value)?,
-                    BatchEntry::Delete(cf, key) => txn.delete_cf(of(cf)?, key)?,
-                    BatchEntry::SingleDelete(cf, key) => txn.single_delete_cf(of(cf)?, key)?,
-                    BatchEntry::LogData(_) => {}
-                    _ => {
-                        return Err(Error::invalid(
-                            "a range deletion under locks; delete key by key",
-                        ));
-                    }
-                }
+        for entry in batch.entries() {
+            match entry {
+                BatchEntry::Put(cf, key, value) => txn.put_cf(of(cf)?, key, value)?,
+                BatchEntry::Merge(cf, key, value) => txn.merge_cf(of(cf)?, key, value)?,
+                BatchEntry::Delete(cf, key) => txn.delete_cf(of(cf)?, key)?,
+                BatchEntry::SingleDelete(cf, key) => txn.single_delete_cf(of(cf)?, key)?,
+                BatchEntry::LogData(_) => {}
+                _ => return Database::no_range(),
             }
-            Ok(())
-        })
+        }
+        Ok(())
+    }
+    /// What a range deletion is told where writes take locks.
+    pub(crate) fn no_range() -> Res<()> {
+        Err(Error::invalid("a range deletion under locks; delete key by key"))
     }
 }
 
@@ -283,11 +293,11 @@ fn family_at<'a>(families: &Res<Vec<&'a Family>>, i: usize) -> Res<&'a Family> {
 
 fn open(options: &Options, path: &std::path::Path, waits: Option<LockWaits>) -> Res<*mut TxnDb> {
     let opened = Database::open(options, path, &[(DEFAULT, options)], Opens::ToWrite)?;
-    Ok(give(TxnDb { base: opened.database, waits, names: Names::default() }))
+    Ok(give(TxnDb::over(opened.database, waits)))
 }
 
 fn int_property(db: &TxnDb, name: &str, value: &Outs<u64>) -> i32 {
-    db.base.db.int_property(name).map_or(-1, |n| {
+    db.base.db().int_property(name).map_or(-1, |n| {
         value.set(n);
         0
     })
@@ -304,6 +314,7 @@ impl TxnDb {
             name,
             names: Some(self.names.clone()),
             prepares: true,
+            shown: None,
         })
     }
 }
@@ -320,7 +331,7 @@ impl Txn {
         match (&ended, prepared) {
             // It is as it was.
             (Err(_), Some(name)) => {
-                let all = self.of.db.prepared_transactions().unwrap_or_default();
+                let all = self.of.db().prepared_transactions().unwrap_or_default();
                 self.inner = all.into_iter().find(|one| one.name() == Some(&name[..]));
             }
             _ => self.named = None,
@@ -348,6 +359,13 @@ impl Txn {
         }
         let inner = self.inner.as_mut().ok_or_else(over)?;
         inner.prepare(&self.name)
+    }
+    /// Its snapshot, if it has one, where a handle may show it until this is destroyed.
+    fn show(&mut self) -> Res<Option<&Snapshot>> {
+        if self.shown.is_none() {
+            self.shown = self.open()?.snapshot().cloned().map(Box::new);
+        }
+        Ok(self.shown.as_deref())
     }
 }
 
@@ -387,7 +405,7 @@ export! {
         let names = names.texts(n, "column_family_names")?;
         let of = of.handles(n, "column_family_options")?;
         let base = open_families(options, name, &names, &of, &handles, Opens::ToWrite)?;
-        Ok(give(TxnDb { base, waits: Some(txn_options.waits), names: Names::default() }))
+        Ok(give(TxnDb::over(base, Some(txn_options.waits))))
     }
     fn rocksdb_transactiondb_close(db: own TxnDb) {
         if let Some(db) = db {
@@ -396,7 +414,7 @@ export! {
         Ok(())
     }
     fn rocksdb_transactiondb_get_base_db(db: &TxnDb) -> *mut Database {
-        Ok(give(db.base.clone()))
+        Ok(give(db.without_locks()))
     }
     fn rocksdb_transactiondb_close_base_db(db: own Database) {
         drop(db);
@@ -406,11 +424,11 @@ export! {
         db: &TxnDb, options: &Options, name: text, errptr
     ) -> *mut Family {
         let (family, _) = db.base.family_options(options)?;
-        let inner = db.base.db.create_column_family(name, family)?;
+        let inner = db.base.db().create_column_family(name, family)?;
         family_handle(&db.base, inner, Some(options))
     }
     fn rocksdb_transactiondb_create_snapshot(db: &TxnDb) -> *mut SnapshotHandle {
-        Ok(SnapshotHandle::owned(db.base.db.snapshot()))
+        Ok(SnapshotHandle::owned(db.base.db().snapshot()))
     }
     fn rocksdb_transactiondb_release_snapshot(db: maybe TxnDb, snapshot: own SnapshotHandle) {
         let _ = db;
@@ -420,7 +438,7 @@ export! {
         Ok(())
     }
     fn rocksdb_transactiondb_property_value(db: &TxnDb, name: text) -> *mut c_char {
-        Ok(property(&db.base.db, name))
+        Ok(property(&db.base.db(), name))
     }
     fn rocksdb_transactiondb_property_int(db: &TxnDb, name: text, value: out u64) -> i32 {
         Ok(int_property(db, name, &value))
@@ -428,74 +446,71 @@ export! {
     fn rocksdb_transactiondb_put(
         db: &TxnDb, options: &WriteOpts, (key, klen): bytes, (val, vlen): bytes, errptr
     ) {
-        db.write(options, |txn| txn.put(key, val))
+        db.base.write_locked(options, |txn| txn.put(key, val))
     }
     fn rocksdb_transactiondb_put_cf(
         db: &TxnDb, options: &WriteOpts, family: &Family, (key, klen): bytes, (val, vlen): bytes, errptr
     ) {
-        db.write(options, |txn| txn.put_cf(&family.inner, key, val))
+        db.base.write_locked(options, |txn| txn.put_cf(&*family.inner()?, key, val))
     }
     fn rocksdb_transactiondb_merge(
         db: &TxnDb, options: &WriteOpts, (key, klen): bytes, (val, vlen): bytes, errptr
     ) {
-        db.write(options, |txn| txn.merge(key, val))
+        db.base.write_locked(options, |txn| txn.merge(key, val))
     }
     fn rocksdb_transactiondb_merge_cf(
         db: &TxnDb, options: &WriteOpts, family: &Family, (key, klen): bytes, (val, vlen): bytes, errptr
     ) {
-        db.write(options, |txn| txn.merge_cf(&family.inner, key, val))
+        db.base.write_locked(options, |txn| txn.merge_cf(&*family.inner()?, key, val))
     }
     fn rocksdb_transactiondb_delete(db: &TxnDb, options: &WriteOpts, (key, klen): bytes, errptr) {
-        db.write(options, |txn| txn.delete(key))
+        db.base.write_locked(options, |txn| txn.delete(key))
     }
     fn rocksdb_transactiondb_delete_cf(
         db: &TxnDb, options: &WriteOpts, family: &Family, (key, klen): bytes, errptr
     ) {
-        db.write(options, |txn| txn.delete_cf(&family.inner, key))
+        db.base.write_locked(options, |txn| txn.delete_cf(&*family.inner()?, key))
     }
     fn rocksdb_transactiondb_write(db: &TxnDb, options: &WriteOpts, batch: &Batch, errptr) {
-        db.write_batch(options, batch.sound()?)
+        let batch = batch.sound()?;
+        db.base.write_locked(options, |txn| db.base.add_all(batch, txn))
     }
     fn rocksdb_transactiondb_get(
         db: &TxnDb, options: &Reads, (key, klen): bytes, vlen: out usize, errptr
     ) -> *mut c_char {
         vlen.set(0);
-        Ok(copied(db.base.db.get_opt(key, options.checked()?)?, &vlen))
+        Ok(copied(db.base.db().get_opt(key, options.checked()?)?, &vlen))
     }
     fn rocksdb_transactiondb_get_cf(
         db: &TxnDb, options: &Reads, family: &Family, (key, klen): bytes, vlen: out usize, errptr
     ) -> *mut c_char {
         let _ = db;
         vlen.set(0);
-        Ok(copied(family.inner.get_opt(key, options.checked()?)?, &vlen))
+        Ok(copied(family.inner()?.get_opt(key, options.checked()?)?, &vlen))
     }
     fn rocksdb_transactiondb_get_pinned(db: &TxnDb, options: &Reads, (key, klen): bytes, errptr) -> *mut Found {
-        Ok(pinned(db.base.db.get_opt(key, options.checked()?)?))
+        Ok(pinned(db.base.db().get_opt(key, options.checked()?)?))
     }
     fn rocksdb_transactiondb_get_pinned_cf(
         db: &TxnDb, options: &Reads, family: &Family, (key, klen): bytes, errptr
     ) -> *mut Found {
         let _ = db;
-        Ok(pinned(family.inner.get_opt(key, options.checked()?)?))
+        Ok(pinned(family.inner()?.get_opt(key, options.checked()?)?))
     }
     fn rocksdb_transactiondb_multi_get(
         db: &TxnDb, options: &Reads, n: usize, keys: many *const c_char, key_lens: many usize,
         values: outs *mut c_char, value_lens: outs usize, errs: outs *mut c_char
     ) {
         let answers = Answers { values, lens: value_lens, errors: errs };
-        read_each(n, (keys, key_lens), &answers, |_, key| db.base.db.get_opt(key, options.checked()?));
+        read_together(&db.base, options, n, (keys, key_lens), &answers);
         Ok(())
     }
     fn rocksdb_transactiondb_multi_get_cf(
         db: &TxnDb, options: &Reads, families: many *const Family, n: usize, keys: many *const c_char,
         key_lens: many usize, values: outs *mut c_char, value_lens: outs usize, errs: outs *mut c_char
     ) {
-        let _ = db;
         let answers = Answers { values, lens: value_lens, errors: errs };
-        let families = families.handles(n, "column_families");
-        read_each(n, (keys, key_lens), &answers, |i, key| {
-            family_at(&families, i)?.inner.get_opt(key, options.checked()?)
-        });
+        read_in_families(&db.base, options, n, families, (keys, key_lens), &answers);
         Ok(())
     }
     fn rocksdb_transactiondb_create_iterator(db: &TxnDb, options: &Reads) -> *mut Iter {
@@ -506,22 +521,22 @@ export! {
     }
     fn rocksdb_transactiondb_flush(db: &TxnDb, options: maybe Flushes, errptr) {
         let _ = options;
-        db.base.db.flush()
+        db.base.db().flush()
     }
     fn rocksdb_transactiondb_flush_cf(db: &TxnDb, options: maybe Flushes, family: &Family, errptr) {
         let _ = (db, options);
-        family.inner.flush()
+        family.inner()?.flush()
     }
     fn rocksdb_transactiondb_flush_cfs(
         db: &TxnDb, options: maybe Flushes, families: many *const Family, n: i32, errptr
     ) {
         let _ = (db, options);
         let families = families.handles(count(n, "num_column_families")?, "column_families")?;
-        families.iter().try_for_each(|family| family.inner.flush())
+        families.iter().try_for_each(|family| family.inner()?.flush())
     }
     fn rocksdb_transactiondb_flush_wal(db: &TxnDb, sync: u8, errptr) {
         let _ = sync;
-        db.base.db.sync()
+        db.base.db().sync()
     }
     fn rocksdb_transaction_begin(
         db: &TxnDb, write: &WriteOpts, options: &TxnOptions, old: own Txn
@@ -569,7 +584,7 @@ export! {
     }
     fn rocksdb_transactiondb_get_prepared_transactions(db: &TxnDb, n: out usize) -> *mut *mut Txn {
         n.set(0);
-        let all = db.base.db.prepared_transactions()?;
+        let all = db.base.db().prepared_transactions()?;
         let all: Res<Vec<Txn>> = all.into_iter().map(|inner| db.prepared(inner)).collect();
         let all = all?;
         if all.is_empty() {
@@ -578,8 +593,8 @@ export! {
         n.set(all.len());
         Ok(c_array(all.into_iter().map(give)))
     }
-    fn rocksdb_transaction_get_snapshot(txn: &Txn) -> *mut SnapshotHandle {
-        Ok(SnapshotHandle::shown(txn.open()?.snapshot()))
+    fn rocksdb_transaction_get_snapshot(txn: &mut Txn) -> *mut SnapshotHandle {
+        Ok(SnapshotHandle::shown(txn.show()?))
     }
     fn rocksdb_transaction_put(txn: &mut Txn, (key, klen): bytes, (val, vlen): bytes, errptr) {
         txn.open_mut()?.put(key, val)
@@ -587,7 +602,7 @@ export! {
     fn rocksdb_transaction_put_cf(
         txn: &mut Txn, family: &Family, (key, klen): bytes, (val, vlen): bytes, errptr
     ) {
-        txn.open_mut()?.put_cf(&family.inner, key, val)
+        txn.open_mut()?.put_cf(&*family.inner()?, key, val)
     }
     fn rocksdb_transaction_merge(txn: &mut Txn, (key, klen): bytes, (val, vlen): bytes, errptr) {
         txn.open_mut()?.merge(key, val)
@@ -595,13 +610,13 @@ export! {
     fn rocksdb_transaction_merge_cf(
         txn: &mut Txn, family: &Family, (key, klen): bytes, (val, vlen): bytes, errptr
     ) {
-        txn.open_mut()?.merge_cf(&family.inner, key, val)
+        txn.open_mut()?.merge_cf(&*family.inner()?, key, val)
     }
     fn rocksdb_transaction_delete(txn: &mut Txn, (key, klen): bytes, errptr) {
         txn.open_mut()?.delete(key)
     }
     fn rocksdb_transaction_delete_cf(txn: &mut Txn, family: &Family, (key, klen): bytes, errptr) {
-        txn.open_mut()?.delete_cf(&family.inner, key)
+        txn.open_mut()?.delete_cf(&*family.inner()?, key)
     }
     fn rocksdb_transaction_get(
         txn: &Txn, options: &Reads, (key, klen): bytes, vlen: out usize, errptr
@@ -613,7 +628,7 @@ export! {
         txn: &Txn, options: &Reads, family: &Family, (key, klen): bytes, vlen: out usize, errptr
     ) -> *mut c_char {
         vlen.set(0);
-        Ok(copied(txn.read(options, Some(&family.inner), key)?, &vlen))
+        Ok(copied(txn.read(options, Some(&*family.inner()?), key)?, &vlen))
     }
     fn rocksdb_transaction_get_pinned(txn: &Txn, options: &Reads, (key, klen): bytes, errptr) -> *mut Found {
         Ok(pinned(txn.read(options, None, key)?))
@@ -621,7 +636,7 @@ export! {
     fn rocksdb_transaction_get_pinned_cf(
         txn: &Txn, options: &Reads, family: &Family, (key, klen): bytes, errptr
     ) -> *mut Found {
-        Ok(pinned(txn.read(options, Some(&family.inner), key)?))
+        Ok(pinned(txn.read(options, Some(&*family.inner()?), key)?))
     }
     fn rocksdb_transaction_get_for_update(
         txn: &mut Txn, options: &Reads, (key, klen): bytes, vlen: out usize, exclusive: u8, errptr
@@ -635,7 +650,7 @@ export! {
     ) -> *mut c_char {
         let _ = exclusive;
         vlen.set(0);
-        Ok(copied(txn.claim(options, Some(&family.inner), key)?, &vlen))
+        Ok(copied(txn.claim(options, Some(&*family.inner()?), key)?, &vlen))
     }
     fn rocksdb_transaction_get_pinned_for_update(
         txn: &mut Txn, options: &Reads, (key, klen): bytes, exclusive: u8, errptr
@@ -647,7 +662,7 @@ export! {
         txn: &mut Txn, options: &Reads, family: &Family, (key, klen): bytes, exclusive: u8, errptr
     ) -> *mut Found {
         let _ = exclusive;
-        Ok(pinned(txn.claim(options, Some(&family.inner), key)?))
+        Ok(pinned(txn.claim(options, Some(&*family.inner()?), key)?))
     }
     fn rocksdb_transaction_multi_get(
         txn: &Txn, options: &Reads, n: usize, keys: many *const c_char, key_lens: many usize,
@@ -664,7 +679,7 @@ export! {
         let answers = Answers { values, lens: value_lens, errors: errs };
         let families = families.handles(n, "column_families");
         read_each(n, (keys, key_lens), &answers, |i, key| {
-            txn.read(options, Some(&family_at(&families, i)?.inner), key)
+            txn.read(options, Some(&*family_at(&families, i)?.inner()?), key)
         });
         Ok(())
     }
@@ -672,7 +687,7 @@ export! {
         Ok(txn.iter(options, None))
     }
     fn rocksdb_transaction_create_iterator_cf(txn: &Txn, options: &Reads, family: &Family) -> *mut Iter {
-        Ok(txn.iter(options, Some(&family.inner)))
+        Ok(txn.iter(options, Some(&*family.inner()?)))
     }
     fn rocksdb_optimistictransactiondb_open(options: &Options, name: path, errptr) -> *mut TxnDb {
         open(options, name, None)
@@ -685,7 +700,7 @@ export! {
         let names = names.texts(n, "column_family_names")?;
         let of = of.handles(n, "column_family_options")?;
         let base = open_families(options, name, &names, &of, &handles, Opens::ToWrite)?;
-        Ok(give(TxnDb { base, waits: None, names: Names::default() }))
+        Ok(give(TxnDb::over(base, None)))
     }
     fn rocksdb_optimistictransactiondb_close(db: own TxnDb) {
         if let Some(db) = db {
@@ -701,10 +716,10 @@ export! {
         Ok(())
     }
     fn rocksdb_optimistictransactiondb_write(db: &TxnDb, options: &WriteOpts, batch: &Batch, errptr) {
-        db.base.db.write_opt(batch.sound()?, options.checked()?)
+        db.base.db().write_opt(batch.sound()?, &db.base.level(options)?)
     }
     fn rocksdb_optimistictransactiondb_property_value(db: &TxnDb, name: text) -> *mut c_char {
-        Ok(property(&db.base.db, name))
+        Ok(property(&db.base.db(), name))
     }
     fn rocksdb_optimistictransactiondb_property_int(db: &TxnDb, name: text, value: out u64) -> i32 {
         Ok(int_property(db, name, &value))

@@ -26,7 +26,7 @@ export! {
         db: &Database, number: u64, options: maybe LogReads, errptr
     ) -> *mut LogIter {
         let _ = options;
-        let mut iter = LogIter { updates: db.db.updates_since(number)?, at: None };
+        let mut iter = LogIter { updates: db.db().updates_since(number)?, at: None };
         iter.step();
         Ok(give(iter))
     }

@@ -35,10 +35,7 @@ impl Users {
 
 /// A property of the families of a database, summed.
 pub(crate) fn sum(database: &Database, property: &str) -> u64 {
-    let db = &database.db;
-    let families = db.column_families();
-    let families = families.iter().filter_map(|name| db.column_family(name).ok());
-    families.filter_map(|family| family.int_property(property)).sum()
+    database.families().iter().filter_map(|family| family.int_property(property)).sum()
 }
 
 /// Files of a database that are kept, once for each call that asked for it.

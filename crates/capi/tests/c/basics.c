@@ -316,6 +316,24 @@ void test_batches(void) {
   has(db, "b", NULL);
   rocksdb_writebatch_destroy(copy);
 
+  /* What can't be added keeps the rest from being written, too. */
+  rocksdb_column_family_handle_t* family = rocksdb_get_default_column_family_handle(db);
+  for (int i = 0; i < 3; i++) {
+    copy = rocksdb_writebatch_create();
+    rocksdb_writebatch_put(copy, "half", 4, "1", 1);
+    if (i == 0) rocksdb_writebatch_put_cf(copy, NULL, "k", 1, "v", 1);
+    if (i == 1) rocksdb_writebatch_delete(copy, NULL, 1);
+    if (i == 2) rocksdb_writebatch_merge_cf(copy, family, "k", 1, NULL, 8);
+    rocksdb_write(db, wo, copy, &err);
+    FAILS(err, "Invalid argument: ");
+    has(db, "half", NULL);
+    rocksdb_writebatch_clear(copy);
+    rocksdb_write(db, wo, copy, &err);
+    GOOD(err);
+    rocksdb_writebatch_destroy(copy);
+  }
+  rocksdb_column_family_handle_destroy(family);
+
   /* Every cut of it is refused, at the write. */
   for (size_t cut = 0; cut < len; cut++) {
     copy = rocksdb_writebatch_create_from(data, cut);

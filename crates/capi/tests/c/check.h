@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lithify_rocksdb.h"
+#include "lithify.h"
 
 #define CHECK(what)                                                        \
   do {                                                                     \
@@ -120,6 +121,7 @@ void test_points(void);
 void test_batches(void);
 void test_iterators(void);
 void test_families(void);
+void test_atomic_flush(void);
 void test_options(void);
 void test_callbacks(void);
 void test_transactions(void);

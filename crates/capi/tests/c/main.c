@@ -18,6 +18,7 @@ static const struct {
     {"open", test_open},           {"errors", test_errors},
     {"points", test_points},       {"batches", test_batches},
     {"iterators", test_iterators}, {"families", test_families},
+    {"atomic flush", test_atomic_flush},
     {"options", test_options},     {"callbacks", test_callbacks},
     {"transactions", test_transactions}, {"backups", test_backups},
     {"shared", test_shared},       {"one_cache", test_one_cache}, {"one_bound", test_one_bound}, {"refused", test_refused},

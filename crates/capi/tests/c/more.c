@@ -141,6 +141,33 @@ void test_families(void) {
   char* levels = rocksdb_property_value_cf(db, one, "rocksdb.levelstats");
   CHECK(levels != NULL);
   rocksdb_free(levels);
+  /* A wait that flushes leaves nothing in the memtable of any family. */
+  rocksdb_writeoptions_disable_WAL(wo, 1);
+  rocksdb_put_cf(db, wo, one, "unlogged", 8, "value", 5, &err);
+  GOOD(err);
+  rocksdb_writeoptions_disable_WAL(wo, 0);
+  rocksdb_wait_for_compact_options_t* wait = rocksdb_wait_for_compact_options_create();
+  rocksdb_wait_for_compact_options_set_flush(wait, 1);
+  rocksdb_wait_for_compact(db, wait, &err);
+  GOOD(err);
+  char* entries = rocksdb_property_value_cf(db, one, "rocksdb.num-entries-active-mem-table");
+  CHECK(strcmp(entries, "0") == 0);
+  rocksdb_free(entries);
+  rocksdb_delete_cf(db, wo, one, "unlogged", 8, &err);
+  GOOD(err);
+  /* Once the background work is called off, no family is compacted by itself. */
+  rocksdb_cancel_all_background_work(db, 1);
+  for (int i = 0; i < 8; i++) {
+    rocksdb_put_cf(db, wo, one, "k", 1, "in one", 6, &err);
+    GOOD(err);
+    rocksdb_flush_cf(db, fo, one, &err);
+    GOOD(err);
+  }
+  rocksdb_wait_for_compact(db, wait, &err);
+  GOOD(err);
+  rocksdb_wait_for_compact_options_destroy(wait);
+  uint64_t upper = 0;
+  CHECK(rocksdb_property_int_cf(db, one, "rocksdb.num-files-at-level0", &upper) == 0 && upper >= 8);
   rocksdb_column_family_handle_destroy(both[1]);
   rocksdb_column_family_handle_destroy(one);
   rocksdb_close(db);
@@ -194,6 +221,29 @@ void test_families(void) {
   rocksdb_iter_seek_to_first(on);
   CHECK(rocksdb_iter_valid(on));
   rocksdb_iter_destroy(on);
+  /* It drops no other family: not one that has its name by now, and none of another database. */
+  rocksdb_column_family_handle_t* again = rocksdb_create_column_family(db, o, "two", &err);
+  GOOD(err);
+  rocksdb_put_cf(db, wo, again, "k", 1, "v", 1, &err);
+  GOOD(err);
+  rocksdb_drop_column_family(db, handles[2], &err);
+  FAILS(err, "Invalid argument: Column family already dropped!");
+  rocksdb_t* other = open_new(NULL, fresh("families-other"));
+  rocksdb_column_family_handle_t* theirs = rocksdb_create_column_family(other, o, "two", &err);
+  GOOD(err);
+  rocksdb_drop_column_family(db, theirs, &err);
+  FAILS(err, "Invalid argument: ");
+  rocksdb_column_family_handle_destroy(theirs);
+  rocksdb_close(other);
+  value = rocksdb_get_cf(db, ro, again, "k", 1, &len, &err);
+  GOOD(err);
+  CHECK(value != NULL && len == 1);
+  free(value);
+  rocksdb_drop_column_family(db, again, &err);
+  GOOD(err);
+  rocksdb_drop_column_family(db, again, &err);
+  FAILS(err, "Invalid argument: Column family already dropped!");
+  rocksdb_column_family_handle_destroy(again);
   for (int i = 0; i < 3; i++) rocksdb_column_family_handle_destroy(handles[i]);
   rocksdb_options_destroy(wide);
   rocksdb_close(db);
@@ -203,9 +253,69 @@ void test_families(void) {
   has(db, "k", "in default");
   rocksdb_column_family_handle_destroy(handles[0]);
   rocksdb_close(db);
+
+  /* An open that fails half way, as there is no family without a name, leaves nothing open. */
+  const char* half = fresh("families-half");
+  const char* nameless[2] = {"default", ""};
+  rocksdb_options_set_create_if_missing(o, 1);
+  rocksdb_options_enable_statistics(o);
+  CHECK(rocksdb_open_column_families(o, half, 2, nameless, of, handles, &err) == NULL);
+  FAILS(err, "Invalid argument: ");
+  db = rocksdb_open(o, half, &err);
+  GOOD(err);
+  rocksdb_close(db);
   rocksdb_flushoptions_destroy(fo);
   rocksdb_writeoptions_destroy(wo);
   rocksdb_readoptions_destroy(ro);
+  rocksdb_options_destroy(o);
+}
+
+/* With atomic_flush all families end at one moment after a crash, also if writes ask for no log and one family alone is
+ * flushed, as it is by itself when its memtable is full. */
+void test_atomic_flush(void) {
+  char *err = NULL, copy[1200];
+  size_t len;
+  const char *dir = fresh("atomic"), *crashed = fresh("atomic-crashed");
+  rocksdb_options_t* o = rocksdb_options_create();
+  rocksdb_options_set_create_if_missing(o, 1);
+  rocksdb_options_set_create_missing_column_families(o, 1);
+  rocksdb_options_set_atomic_flush(o, 1);
+  CHECK(rocksdb_options_get_atomic_flush(o) == 1);
+  const char* names[2] = {"default", "more"};
+  const rocksdb_options_t* of[2] = {o, o};
+  rocksdb_column_family_handle_t* cf[2];
+  rocksdb_t* db = rocksdb_open_column_families(o, dir, 2, names, of, cf, &err);
+  GOOD(err);
+  rocksdb_writeoptions_t* wo = rocksdb_writeoptions_create();
+  rocksdb_writeoptions_disable_WAL(wo, 1);
+  rocksdb_writebatch_t* b = rocksdb_writebatch_create();
+  rocksdb_writebatch_put_cf(b, cf[0], "k", 1, "v", 1);
+  rocksdb_writebatch_put_cf(b, cf[1], "k", 1, "v", 1);
+  rocksdb_write(db, wo, b, &err);
+  GOOD(err);
+  rocksdb_writebatch_destroy(b);
+  rocksdb_flush_cf(db, NULL, cf[1], &err);
+  GOOD(err);
+  lithify_set_setting(db, "durability", "no-wal", &err);
+  FAILS(err, "Not implemented: durability=no-wal");
+  /* What a kill would leave. */
+  snprintf(copy, sizeof copy, "cp -r '%s' '%s'", dir, crashed);
+  CHECK(system(copy) == 0);
+  for (int i = 0; i < 2; i++) rocksdb_column_family_handle_destroy(cf[i]);
+  rocksdb_close(db);
+  db = rocksdb_open_column_families(o, crashed, 2, names, of, cf, &err);
+  GOOD(err);
+  rocksdb_readoptions_t* ro = rocksdb_readoptions_create();
+  for (int i = 0; i < 2; i++) {
+    char* value = rocksdb_get_cf(db, ro, cf[i], "k", 1, &len, &err);
+    GOOD(err);
+    CHECK(value != NULL && len == 1);
+    free(value);
+    rocksdb_column_family_handle_destroy(cf[i]);
+  }
+  rocksdb_close(db);
+  rocksdb_readoptions_destroy(ro);
+  rocksdb_writeoptions_destroy(wo);
   rocksdb_options_destroy(o);
 }
 
@@ -353,8 +463,10 @@ void test_options(void) {
   rocksdb_dbpath_destroy(path);
   rocksdb_options_set_wal_recovery_mode(o, 3);
   open_fails(o, "wal_recovery_mode");
-  rocksdb_options_set_wal_recovery_mode(o, 1);
+  rocksdb_options_set_wal_recovery_mode(o, 1); /* It wants a torn end refused, and that is cut. */
   CHECK(rocksdb_options_get_wal_recovery_mode(o) == 1);
+  open_fails(o, "wal_recovery_mode");
+  rocksdb_options_set_wal_recovery_mode(o, 0);
   rocksdb_options_set_compression(o, 6);
   open_fails(o, "compression");
   rocksdb_options_set_compression(o, 0);
@@ -392,6 +504,10 @@ static void end(void* state) {
 static const char* name_of(void* state) {
   (void)state;
   return "test.callback";
+}
+static const char* no_utf8_name(void* state) {
+  (void)state;
+  return "\xff";
 }
 static int backwards(void* state, const char* a, size_t al, const char* b, size_t bl) {
   (void)state;
@@ -466,6 +582,23 @@ void test_callbacks(void) {
   rocksdb_options_destroy(o);
   CHECK(rocksdb_comparator_create(&ended, end, NULL, name_of) == NULL);
   CHECK(ended == 2);
+  /* Without an object that could not be made nothing is opened: keys would lie in another order. */
+  o = rocksdb_options_create();
+  rocksdb_options_set_create_if_missing(o, 1);
+  CHECK(rocksdb_comparator_create(&ended, end, backwards, no_utf8_name) == NULL);
+  rocksdb_options_set_comparator(o, NULL);
+  open_fails(o, "comparator=NULL");
+  rocksdb_comparator_t* good = rocksdb_comparator_create(&ended, end, backwards, name_of);
+  rocksdb_options_set_comparator(o, good);
+  rocksdb_comparator_destroy(good);
+  rocksdb_options_set_merge_operator(o, rocksdb_mergeoperator_create(&ended, end, joined, partly, NULL, no_utf8_name));
+  open_fails(o, "merge_operator=NULL");
+  rocksdb_options_set_uint64add_merge_operator(o);
+  rocksdb_options_set_prefix_extractor(o, rocksdb_slicetransform_create(&ended, end, first_byte, has_byte, no_utf8_name));
+  open_fails(o, "prefix_extractor=NULL");
+  rocksdb_options_set_prefix_extractor(o, rocksdb_slicetransform_create_noop());
+  rocksdb_close(open_new(o, fresh("comparator-good")));
+  rocksdb_options_destroy(o);
 
   /* Merge operator: partial and full; one that fails. */
   ended = 0;
@@ -495,7 +628,7 @@ void test_callbacks(void) {
   /* Compaction filter. */
   ended = 0;
   o = rocksdb_options_create();
-  rocksdb_compactionfilter_t* f = rocksdb_compactionfilter_create(&ended, end, drop_x, name_of);
+  rocksdb_compactionfilter_t* f = rocksdb_compactionfilter_create(&ended, end, drop_x, no_utf8_name);
   rocksdb_options_set_compaction_filter(o, f);
   db = open_new(o, fresh("filter"));
   put(db, "a", "1");
@@ -510,6 +643,15 @@ void test_callbacks(void) {
   has(db, "a", "1");
   has(db, "x", NULL);
   has(db, "y", "changed");
+  rocksdb_close(db);
+  /* A range has its last key in it. */
+  db = open_new(o, fresh("filter-last"));
+  rocksdb_compact_range(db, "a", 1, "x", 1);
+  put(db, "x", "1");
+  rocksdb_compact_range(db, "a", 1, "w", 1);
+  has(db, "x", "1");
+  rocksdb_compact_range(db, "a", 1, "x", 1);
+  has(db, "x", NULL);
   rocksdb_close(db);
   rocksdb_options_destroy(o);
   rocksdb_compactionfilter_destroy(f);

@@ -1,4 +1,7 @@
 /* Transactions of both kinds; backups, checkpoints, tables from outside. */
+#include <dirent.h>
+#include <pthread.h>
+
 #include "check.h"
 
 static void txn_put(rocksdb_transaction_t* txn, const char* key, const char* value) {
@@ -15,6 +18,60 @@ static void txn_has(rocksdb_transaction_t* txn, const rocksdb_readoptions_t* ro,
   CHECK((got == NULL) == (value == NULL));
   if (got) CHECK(len == strlen(value) && memcmp(got, value, len) == 0);
   free(got);
+}
+
+/* Writes the same value to two keys, again and again. */
+struct pair {
+  rocksdb_transactiondb_t* db;
+  int over;
+};
+static void* writes_pairs(void* at) {
+  struct pair* pair = at;
+  char *err = NULL, value[16];
+  rocksdb_writeoptions_t* wo = rocksdb_writeoptions_create();
+  for (int i = 0; !__atomic_load_n(&pair->over, __ATOMIC_SEQ_CST); i++) {
+    rocksdb_writebatch_t* b = rocksdb_writebatch_create();
+    int len = snprintf(value, sizeof value, "%08d", i);
+    rocksdb_writebatch_put(b, "left", 4, value, (size_t)len);
+    rocksdb_writebatch_put(b, "right", 5, value, (size_t)len);
+    rocksdb_transactiondb_write(pair->db, wo, b, &err);
+    GOOD(err);
+    rocksdb_writebatch_destroy(b);
+  }
+  rocksdb_writeoptions_destroy(wo);
+  return NULL;
+}
+
+/* Several keys are read as of one moment, whatever is written meanwhile. */
+static void reads_pairs(rocksdb_transactiondb_t* db) {
+  rocksdb_t* base = rocksdb_transactiondb_get_base_db(db);
+  rocksdb_column_family_handle_t* cf = rocksdb_get_default_column_family_handle(base);
+  const rocksdb_column_family_handle_t* both[2] = {cf, cf};
+  const char* keys[2] = {"left", "right"};
+  const size_t lens[2] = {4, 5};
+  rocksdb_readoptions_t* ro = rocksdb_readoptions_create();
+  struct pair pair = {db, 0};
+  pthread_t writer;
+  CHECK(pthread_create(&writer, NULL, writes_pairs, &pair) == 0);
+  for (int i = 0; i < 20000; i++) {
+    char *values[2], *errs[2];
+    size_t got[2];
+    if (i % 2) {
+      rocksdb_transactiondb_multi_get(db, ro, 2, keys, lens, values, got, errs);
+    } else {
+      rocksdb_transactiondb_multi_get_cf(db, ro, both, 2, keys, lens, values, got, errs);
+    }
+    GOOD(errs[0]);
+    GOOD(errs[1]);
+    CHECK(got[0] == got[1] && (got[0] == 0 || memcmp(values[0], values[1], got[0]) == 0));
+    free(values[0]);
+    free(values[1]);
+  }
+  __atomic_store_n(&pair.over, 1, __ATOMIC_SEQ_CST);
+  pthread_join(writer, NULL);
+  rocksdb_readoptions_destroy(ro);
+  rocksdb_column_family_handle_destroy(cf);
+  rocksdb_transactiondb_close_base_db(base);
 }
 
 void test_transactions(void) {
@@ -109,6 +166,32 @@ void test_transactions(void) {
   FAILS(err, "Resource busy: ");
   rocksdb_transaction_destroy(one);
 
+  /* The snapshot that it showed stays after its commit, until it is destroyed, and so does what it shows. */
+  rocksdb_transactiondb_put(db, wo, "shown", 5, "0", 1, &err);
+  GOOD(err);
+  one = rocksdb_transaction_begin(db, wo, xo, NULL);
+  s = rocksdb_transaction_get_snapshot(one);
+  const rocksdb_snapshot_t* same = rocksdb_transaction_get_snapshot(one);
+  uint64_t number = rocksdb_snapshot_get_sequence_number(s);
+  CHECK(number > 0);
+  txn_put(one, "shown", "1");
+  rocksdb_transaction_commit(one, &err);
+  GOOD(err);
+  CHECK(rocksdb_snapshot_get_sequence_number(s) == number && rocksdb_snapshot_get_sequence_number(same) == number);
+  rocksdb_t* under = rocksdb_transactiondb_get_base_db(db);
+  rocksdb_compact_range(under, NULL, 0, NULL, 0);
+  rocksdb_transactiondb_close_base_db(under);
+  rocksdb_readoptions_set_snapshot(ro, s);
+  got = rocksdb_transactiondb_get(db, ro, "shown", 5, &len, &err);
+  GOOD(err);
+  CHECK(got != NULL && len == 1 && *got == '0');
+  free(got);
+  rocksdb_readoptions_set_snapshot(ro, NULL);
+  rocksdb_free((void*)s);
+  rocksdb_free((void*)same);
+  rocksdb_transaction_destroy(one);
+  reads_pairs(db);
+
   rocksdb_writebatch_t* b = rocksdb_writebatch_create();
   rocksdb_writebatch_put(b, "w", 1, "1", 1);
   rocksdb_writebatch_delete(b, "a", 1);
@@ -125,6 +208,32 @@ void test_transactions(void) {
   rocksdb_transaction_destroy(two);
   /* Its handle serves where a database's is asked for, as bindings cast it. */
   CHECK(rocksdb_get_latest_sequence_number((rocksdb_t*)db) > 0);
+  /* What is written through it waits for locks, too; the database without transactions knows none. */
+  one = rocksdb_transaction_begin(db, wo, xo, NULL);
+  txn_put(one, "cast", "1");
+  b = rocksdb_writebatch_create();
+  rocksdb_writebatch_delete(b, "cast", 4);
+  base = rocksdb_transactiondb_get_base_db(db);
+  rocksdb_column_family_handle_t* of = rocksdb_get_default_column_family_handle(base);
+  rocksdb_put((rocksdb_t*)db, wo, "cast", 4, "0", 1, &err);
+  FAILS(err, "Operation timed out: ");
+  rocksdb_put_cf((rocksdb_t*)db, wo, of, "cast", 4, "0", 1, &err);
+  FAILS(err, "Operation timed out: ");
+  rocksdb_singledelete_cf((rocksdb_t*)db, wo, of, "cast", 4, &err);
+  FAILS(err, "Operation timed out: ");
+  rocksdb_write((rocksdb_t*)db, wo, b, &err);
+  FAILS(err, "Operation timed out: ");
+  rocksdb_delete_range_cf((rocksdb_t*)db, wo, of, "c", 1, "d", 1, &err);
+  FAILS(err, "Invalid argument: a range deletion under locks");
+  rocksdb_put((rocksdb_t*)db, wo, "other", 5, "0", 1, &err);
+  GOOD(err);
+  has(base, "other", "0");
+  rocksdb_put(base, wo, "cast", 4, "0", 1, &err);
+  GOOD(err);
+  rocksdb_column_family_handle_destroy(of);
+  rocksdb_transactiondb_close_base_db(base);
+  rocksdb_writebatch_destroy(b);
+  rocksdb_transaction_destroy(one);
   rocksdb_transactiondb_close(db);
   rocksdb_transaction_options_destroy(xo);
   rocksdb_transactiondb_options_destroy(to);
@@ -153,6 +262,25 @@ void test_transactions(void) {
   rocksdb_writeoptions_destroy(wo);
   rocksdb_readoptions_destroy(ro);
   rocksdb_options_destroy(o);
+}
+
+/* Changes the last byte of a file, or of every file in a directory. */
+static void damage(const char* path) {
+  DIR* all = opendir(path);
+  for (struct dirent* one; all != NULL && (one = readdir(all)) != NULL;) {
+    if (one->d_name[0] == '.') continue;
+    char inside[600];
+    snprintf(inside, sizeof inside, "%s/%s", path, one->d_name);
+    damage(inside);
+  }
+  if (all != NULL) {
+    closedir(all);
+    return;
+  }
+  FILE* file = fopen(path, "r+");
+  CHECK(file != NULL && fseek(file, -1, SEEK_END) == 0);
+  int byte = fgetc(file);
+  CHECK(byte != EOF && fseek(file, -1, SEEK_END) == 0 && fputc(byte ^ 1, file) != EOF && fclose(file) == 0);
 }
 
 void test_backups(void) {
@@ -199,6 +327,20 @@ void test_backups(void) {
   has(restored, "a", "2");
   put(restored, "log", "3");
   rocksdb_close(restored);
+  /* What can't be restored costs nothing of what is there. */
+  rocksdb_backup_engine_restore_db_from_backup(be, back, back, ropts, 999, &err);
+  FAILS(err, "NotFound: ");
+  char notes[600];
+  snprintf(notes, sizeof notes, "%s/notes.txt", back);
+  FILE* stray = fopen(notes, "w");
+  CHECK(stray != NULL && fclose(stray) == 0);
+  rocksdb_backup_engine_restore_db_from_backup(be, back, back, ropts, first, &err);
+  FAILS(err, "Invalid argument: ");
+  CHECK(remove(notes) == 0);
+  restored = open_new(NULL, back);
+  has(restored, "log", "3");
+  put(restored, "log", "3"); /* As the open made a table of the first. */
+  rocksdb_close(restored);
   rocksdb_restore_options_set_keep_log_files(ropts, 1);
   rocksdb_backup_engine_restore_db_from_latest_backup(be, back, back, ropts, &err);
   FAILS(err, "Not implemented: keep_log_files=1");
@@ -241,6 +383,28 @@ void test_backups(void) {
   rocksdb_backup_engine_options_destroy(mb);
   rocksdb_options_destroy(mo);
   rocksdb_env_destroy(env);
+  /* A list that is damaged hides no other backup. */
+  char inside[600];
+  snprintf(inside, sizeof inside, "%s/meta/%u", to, first);
+  damage(inside);
+  list = rocksdb_backup_engine_get_backup_info(be);
+  CHECK(rocksdb_backup_engine_info_count(list) == 1);
+  rocksdb_backup_engine_info_destroy(list);
+  rocksdb_backup_engine_restore_db_from_backup(be, back, back, ropts, first, &err);
+  FAILS(err, "Corruption: ");
+  const char* latest = fresh("restored-latest");
+  rocksdb_backup_engine_restore_db_from_latest_backup(be, latest, latest, ropts, &err);
+  GOOD(err);
+  restored = open_new(NULL, latest);
+  has(restored, "a", "2");
+  rocksdb_close(restored);
+  snprintf(inside, sizeof inside, "%s/shared", to);
+  damage(inside);
+  rocksdb_backup_engine_restore_db_from_latest_backup(be, back, back, ropts, &err);
+  FAILS(err, "Corruption: ");
+  restored = open_new(NULL, back);
+  has(restored, "log", "3");
+  rocksdb_close(restored);
   rocksdb_restore_options_destroy(ropts);
   rocksdb_backup_engine_purge_old_backups(be, 1, &err);
   GOOD(err);

@@ -1,5 +1,6 @@
 /* What a database tells: its writes once more, its tables, figures and options; and databases that follow,
    or whose values expire. */
+#include <dirent.h>
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -75,6 +76,20 @@ void test_updates(void) {
   rocksdb_close(db);
 }
 
+/* Tables that are open and deleted. */
+static int deleted_tables(void) {
+  DIR* all = opendir("/proc/self/fd");
+  CHECK(all != NULL);
+  int n = 0;
+  for (struct dirent* one; (one = readdir(all)) != NULL;) {
+    char path[300], target[600] = "";
+    snprintf(path, sizeof path, "/proc/self/fd/%s", one->d_name);
+    if (readlink(path, target, sizeof target - 1) > 0) n += strstr(target, ".sst (deleted)") != NULL;
+  }
+  closedir(all);
+  return n;
+}
+
 void test_followers(void) {
   char* err = NULL;
   const char* dir = fresh("primary");
@@ -89,6 +104,9 @@ void test_followers(void) {
   GOOD(err);
   rocksdb_writeoptions_t* wo = rocksdb_writeoptions_create();
   rocksdb_put_cf(db, wo, more, "m", 1, "1", 1, &err);
+  GOOD(err);
+  rocksdb_column_family_handle_t* all[2] = {rocksdb_get_default_column_family_handle(db), more};
+  rocksdb_flush_cfs(db, NULL, all, 2, &err);
   GOOD(err);
   rocksdb_t* one = rocksdb_open_as_secondary(o, dir, "unused", &err);
   GOOD(err);
@@ -120,6 +138,27 @@ void test_followers(void) {
   FAILS(err, "Not implemented: ");
   rocksdb_try_catch_up_with_primary(db, &err);
   FAILS(err, "Not implemented: try_catch_up_with_primary");
+  /* What was seen first is let go of, as the primary has let go of it. */
+  rocksdb_flush_cfs(db, NULL, all, 2, &err);
+  GOOD(err);
+  for (int i = 0; i < 2; i++) rocksdb_compact_range_cf(db, all[i], NULL, 0, NULL, 0);
+  CHECK(deleted_tables() > 0);
+  rocksdb_try_catch_up_with_primary(one, &err);
+  GOOD(err);
+  rocksdb_try_catch_up_with_primary(two, &err);
+  GOOD(err);
+  CHECK(deleted_tables() == 0);
+  has(one, "k", "2");
+  char* name = rocksdb_column_family_handle_get_name(seen[1], &len);
+  CHECK(len == 4 && memcmp(name, "more", 4) == 0 && rocksdb_column_family_handle_get_id(seen[1]) == 1);
+  free(name);
+  rocksdb_put_cf(two, wo, seen[1], "m", 1, "3", 1, &err);
+  FAILS(err, "Not implemented: ");
+  rocksdb_delete_cf(two, wo, seen[1], "m", 1, &err);
+  FAILS(err, "Not implemented: ");
+  rocksdb_drop_column_family(two, seen[1], &err);
+  FAILS(err, "Not implemented: ");
+  rocksdb_column_family_handle_destroy(all[0]);
   rocksdb_readoptions_destroy(ro);
   rocksdb_writeoptions_destroy(wo);
   for (int i = 0; i < 2; i++) rocksdb_column_family_handle_destroy(seen[i]);
