@@ -6,6 +6,7 @@
 //! released as RocksDB's header says.
 //! Leaves to others: which database gets which (`options`).
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::Arc;
@@ -124,12 +125,36 @@ fn bytes_of_name(state: &State, name: Option<NameFn>) -> Res<Vec<u8>> {
     Ok(unsafe { CStr::from_ptr(at) }.to_bytes().to_vec())
 }
 
-/// Why an open is refused whose options were given NULL: a function that makes such an object has no place for an error,
-/// and to go on without the object would read and write other data than the program means.
-fn not_made<T>(object: Option<&T>) -> Option<String> {
-    let what =
-        "NULL: it could not be made, as its name is not UTF-8 or a function of it is missing";
-    object.is_none().then(|| what.to_owned())
+/// Objects of the program's that options take, and NULL for none.
+#[derive(Clone, Copy)]
+enum Made {
+    Operator,
+    Factory,
+    Prefix,
+}
+
+thread_local! {
+    /// Of each kind, whether this thread's last one could not be made.
+    static MISSED: Cell<[bool; 3]> = const { Cell::new([false; 3]) };
+}
+
+/// What an object of this kind is made of. A function that makes one has no place for an error: that there was one is
+/// remembered until the next is made.
+fn made<T>(kind: Made, parts: impl FnOnce() -> Res<T>) -> Res<T> {
+    let parts = parts();
+    let mut missed = MISSED.get();
+    missed[kind as usize] = parts.is_err();
+    MISSED.set(missed);
+    parts
+}
+
+const NOT_MADE: &str =
+    "NULL: it could not be made, as its name is not UTF-8 or a function of it is missing";
+
+/// Why an open is refused whose options were given NULL where one could not be made: to go on without the object would
+/// read and write other data than the program means. Other NULLs mean none, as in RocksDB.
+fn not_made<T>(kind: Made, object: Option<&T>) -> Option<String> {
+    (object.is_none() && MISSED.get()[kind as usize]).then(|| NOT_MADE.to_owned())
 }
 
 fn given<F>(function: Option<F>, what: &str) -> Res<F> {
@@ -432,7 +457,8 @@ export! {
         options.parts.order = order.map(|order| order.inner.clone());
         let times = order.is_some_and(|order| order.has_times);
         let times = times.then(|| "with timestamps: there are none here; put the time into the key".to_owned());
-        options.kept.refuse("comparator", times.or(not_made(order)));
+        let none = order.is_none().then(|| NOT_MADE.to_owned());
+        options.kept.refuse("comparator", times.or(none));
         Ok(())
     }
     fn rocksdb_mergeoperator_create(
@@ -440,7 +466,8 @@ export! {
         partial: Option<PartialMergeFn>, delete: Option<DeleteFn>, name: Option<NameFn>
     ) -> *mut Operator {
         let state = State { state, destructor };
-        let (name, full) = (name_of(&state, name)?, given(full, "full_merge")?);
+        let parts = || Ok((name_of(&state, name)?, given(full, "full_merge")?));
+        let (name, full) = made(Made::Operator, parts)?;
         Ok(give(Operator(Arc::new(Merges { state, name, full, partial, delete }))))
     }
     fn rocksdb_mergeoperator_destroy(operator: own Operator) {
@@ -448,7 +475,7 @@ export! {
         Ok(())
     }
     fn rocksdb_options_set_merge_operator(options: &mut Options, operator: own Operator) {
-        options.kept.refuse("merge_operator", not_made(operator.as_ref()));
+        options.kept.refuse("merge_operator", not_made(Made::Operator, operator.as_ref()));
         options.parts.operator = operator.map(|operator| operator.0);
         Ok(())
     }
@@ -476,7 +503,8 @@ export! {
         state: *mut c_void, destructor: Option<Destructor>, create: Option<CreateFilterFn>, name: Option<NameFn>
     ) -> *mut FilterFactory {
         let state = State { state, destructor };
-        let (name, create) = (filter_name_of(&state, name)?, given(create, "create_compaction_filter")?);
+        let parts = || Ok((filter_name_of(&state, name)?, given(create, "create_compaction_filter")?));
+        let (name, create) = made(Made::Factory, parts)?;
         Ok(give(FilterFactory(Arc::new(MakesFilters { state, name, create }))))
     }
     fn rocksdb_compactionfilterfactory_destroy(factory: own FilterFactory) {
@@ -490,7 +518,7 @@ export! {
         Ok(u8::from(about.0.manual))
     }
     fn rocksdb_options_set_compaction_filter_factory(options: &mut Options, factory: own FilterFactory) {
-        options.kept.refuse("compaction_filter_factory", not_made(factory.as_ref()));
+        options.kept.refuse("compaction_filter_factory", not_made(Made::Factory, factory.as_ref()));
         // As in RocksDB, a filter goes before a factory.
         options.parts.factory = factory.map(|factory| factory.0);
         Ok(())
@@ -500,8 +528,9 @@ export! {
         domain: Option<DomainFn>, name: Option<NameFn>
     ) -> *mut Prefix {
         let state = State { state, destructor };
-        let name = name_of(&state, name)?;
-        let (transform, domain) = (given(transform, "transform")?, given(domain, "in_domain")?);
+        let parts =
+            || Ok((name_of(&state, name)?, given(transform, "transform")?, given(domain, "in_domain")?));
+        let (name, transform, domain) = made(Made::Prefix, parts)?;
         Ok(give(Prefix(Some(Arc::new(Transforms { state, name, transform, domain })))))
     }
     fn rocksdb_slicetransform_create_fixed_prefix(len: usize) -> *mut Prefix {
@@ -515,7 +544,7 @@ export! {
         Ok(())
     }
     fn rocksdb_options_set_prefix_extractor(options: &mut Options, prefix: own Prefix) {
-        options.kept.refuse("prefix_extractor", not_made(prefix.as_ref()));
+        options.kept.refuse("prefix_extractor", not_made(Made::Prefix, prefix.as_ref()));
         options.parts.prefixes = prefix.and_then(|prefix| prefix.0);
         Ok(())
     }

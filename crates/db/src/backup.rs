@@ -158,7 +158,8 @@ impl Backups {
     }
 
     /// [`restore`](Backups::restore) in the place of the database that is in `to`, if there is one. That goes once every
-    /// byte of the backup was read and found good, so a backup that is not there or damaged costs nothing.
+    /// byte of the backup was read and found good, so a backup that is not there or damaged costs nothing. `watch` hears of
+    /// the restore alone.
     ///
     /// # Errors
     /// As [`restore`](Backups::restore), and the first thing that [`verify`](Backups::verify) finds; `InvalidArgument` if

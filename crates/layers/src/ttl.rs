@@ -118,9 +118,10 @@ impl<D: Store> TtlDb<D> {
     fn now(&self) -> u64 {
         self.db.tree().env().rt.wall_seconds()
     }
-    /// What a value that is written now carries.
+    /// What a value that is written now carries: no time that none can be, as of a machine without a battery that has
+    /// just been switched on. Once its clock is set such a value is as old as can be.
     fn time(&self) -> u32 {
-        u32::try_from(self.now()).unwrap_or(u32::MAX)
+        u32::try_from(self.now()).unwrap_or(u32::MAX).max(FIRST_TIME)
     }
 
     /// Sets `key` to `value`, from now on.

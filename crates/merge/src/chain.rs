@@ -98,31 +98,46 @@ impl Chain {
         full_merge(op, &self.key, base, &operands)
     }
     /// Combines neighbours wherever the operator can, pairs first and then pairs of pairs: one after the other, a long
-    /// chain that grows with each would be copied once for each. A combined operand has the tag of its newest.
+    /// chain that grows with each would be copied once for each. Where a round combines few, as the operator seldom can, one
+    /// pass over what is left ends it. A combined operand has the tag of its newest.
     pub(crate) fn fold(&mut self, op: &dyn MergeOperator) {
         loop {
             let before = self.operands.len();
-            let mut folded: Vec<Operand> = Vec::with_capacity(before);
-            let mut rest = self.operands.drain(..).peekable();
-            while let Some(mut newer) = rest.next() {
-                let merge =
-                    |older: &Operand| partial_merge(op, &self.key, &older.value, &newer.value);
-                if let Some(value) = rest.peek().and_then(merge)
-                    && let Some(older) = rest.next()
-                {
+            self.pass(op, true);
+            if !folds_on(before, self.operands.len()) {
+                break;
+            }
+        }
+        self.pass(op, false);
+    }
+
+    /// Goes over the chain once and combines neighbours: in `pairs`, or each with all older ones that it can.
+    fn pass(&mut self, op: &dyn MergeOperator, pairs: bool) {
+        let mut folded: Vec<Operand> = Vec::with_capacity(self.operands.len());
+        let mut takes = false;
+        for older in self.operands.drain(..) {
+            let newer = folded.last_mut().filter(|_| takes);
+            let merge = |newer: &Operand| partial_merge(op, &self.key, &older.value, &newer.value);
+            match newer.and_then(|newer| Some((merge(newer)?, newer))) {
+                Some((value, newer)) => {
                     newer.value = value;
                     newer.inputs.0 += older.inputs.0;
                     newer.inputs.1 = newer.inputs.1.wrapping_add(older.inputs.1);
+                    takes = !pairs;
                 }
-                folded.push(newer);
-            }
-            drop(rest);
-            self.operands = folded;
-            if self.operands.len() == before {
-                return;
+                None => {
+                    folded.push(older);
+                    takes = true;
+                }
             }
         }
+        self.operands = folded;
     }
+}
+
+/// Whether another round may combine many, after one that made `after` operands of `before`.
+pub(crate) fn folds_on(before: usize, after: usize) -> bool {
+    after > 1 && after <= before / 4 * 3
 }
 
 #[cfg(test)]
@@ -148,6 +163,40 @@ mod tests {
             self.0.fetch_add(older.len() + newer.len(), Ordering::Relaxed);
             Some([older, newer].concat())
         }
+    }
+
+    /// Takes nothing older than a value of its own; two that add are not one.
+    #[derive(Default)]
+    struct Set(AtomicUsize);
+
+    impl MergeOperator for Set {
+        fn name(&self) -> &str {
+            "set"
+        }
+        fn full_merge(&self, _: &[u8], _: Option<&[u8]>, all: &[&[u8]]) -> Result<Vec<u8>> {
+            Ok(all.concat())
+        }
+        fn partial_merge(&self, _: &[u8], _: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            newer.starts_with(b"set").then(|| newer.to_vec())
+        }
+    }
+
+    /// An operator that can combine a few of many is not asked about the others again and again.
+    #[test]
+    fn what_is_seldom_combined_is_asked_of_a_few_times() {
+        let (operator, mut chain) = (Set::default(), Chain::default());
+        chain.begin(b"k", 0, 0, 0);
+        for n in (0..4000u64).rev() {
+            let (tag, value) =
+                (Tag::new(n + 1, Kind::Merge), if n == 3999 { b"set" } else { b"add" });
+            let (hash, content, weight) = (0, 0, n);
+            chain.push(&Input { key: b"k", tag, value, run: 0, hash, content, weight });
+        }
+        chain.fold(&operator);
+        assert_eq!(chain.operands.len(), 1, "the newest takes all");
+        let asked = operator.0.into_inner();
+        assert!(asked < 12_000, "asked {asked} times about 4000 operands");
     }
 
     /// Appends to one key, hundreds of thousands of them: each was copied with all newer ones.

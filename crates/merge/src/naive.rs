@@ -309,24 +309,35 @@ fn combine(recipe: &Recipe, mut items: Vec<Version>) -> Vec<Version> {
     out
 }
 
-/// Operands combined with each other, newest first, wherever the operator can: pairs of neighbours, then pairs of these,
-/// until none of a round can be.
+/// Operands combined with each other, newest first, wherever the operator can: pairs of neighbours, then pairs of these, as
+/// long as rounds make many fewer of them; in the end each takes all that it can.
 fn fold(recipe: &Recipe, chain: Vec<Version>) -> Vec<Version> {
     let Some(operator) = &recipe.operator else { return chain };
     let mut groups: Vec<(Vec<u8>, Vec<Version>)> =
         chain.into_iter().map(|item| (item.entry.value.clone(), vec![item])).collect();
-    let mut again = true;
-    while std::mem::take(&mut again) {
-        let mut at = 0;
+    // True if the group at `at` has taken the next older one.
+    let takes = |groups: &mut Vec<(Vec<u8>, Vec<Version>)>, at: usize| {
+        let (newer, older) = (&groups[at], &groups[at + 1]);
+        let key = &older.1[0].entry.key;
+        let Some(both) = partial_merge(&**operator, key, &older.0, &newer.0) else { return false };
+        let (_, older) = groups.remove(at + 1);
+        groups[at].0 = both;
+        groups[at].1.extend(older);
+        true
+    };
+    loop {
+        let (before, mut at) = (groups.len(), 0);
         while at + 1 < groups.len() {
-            let (newer, older) = (&groups[at], &groups[at + 1]);
-            let key = &older.1[0].entry.key;
-            if let Some(both) = partial_merge(&**operator, key, &older.0, &newer.0) {
-                let (_, older) = groups.remove(at + 1);
-                groups[at].0 = both;
-                groups[at].1.extend(older);
-                again = true;
-            }
+            takes(&mut groups, at);
+            at += 1;
+        }
+        if groups.len() < 2 || groups.len() > before / 4 * 3 {
+            break;
+        }
+    }
+    let mut at = 0;
+    while at + 1 < groups.len() {
+        if !takes(&mut groups, at) {
             at += 1;
         }
     }

@@ -39,6 +39,12 @@ impl Exclusive {
         }
     }
 
+    /// Waits for it, and holds it until what this returns is dropped.
+    pub fn hold(&self, rt: &dyn Rt) -> Holding<'_> {
+        self.take(rt, None);
+        Holding(self)
+    }
+
     /// Gives it back; its holder does so once.
     pub fn give_back(&self) {
         let free = {
@@ -49,6 +55,15 @@ impl Exclusive {
         if let Some(free) = free {
             free.complete();
         }
+    }
+}
+
+/// No other thread has the right while it lives.
+pub struct Holding<'a>(&'a Exclusive);
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        self.0.give_back();
     }
 }
 

@@ -71,17 +71,25 @@ impl<'a> Options<'a> {
 /// The settings of a family of a database.
 pub(crate) fn settings_of(options: &Options) -> Settings {
     let mut s = Settings::default();
+    take(&mut s, options);
+    let memtables = s.memtable_bytes.saturating_mul(s.memtable_count.into());
+    s.memory_budget = s.memory_budget.max(memtables.saturating_add(64 << 20));
+    // Under its own budget once more: a value that is the default one under another would count as not set.
+    let mut s = Settings::for_budget(s.budget());
+    take(&mut s, options);
+    s
+}
+
+/// Sets what the options say.
+fn take(s: &mut Settings, options: &Options) {
     for row in ROWS {
         let rocks = &row.rocks;
         if let (Some(place), Some(name), Some(read)) =
             (rocks.place, rocks.names.first(), rocks.read)
         {
-            read(&mut s, options, options.text(place, name));
+            read(s, options, options.text(place, name));
         }
     }
-    let memtables = s.memtable_bytes.saturating_mul(s.memtable_count.into());
-    s.memory_budget = s.memory_budget.max(memtables.saturating_add(64 << 20));
-    s
 }
 
 // ---- What is written.
@@ -249,8 +257,10 @@ pub(crate) fn version(all: &Options, text: Option<&str>) -> Option<u32> {
     number(all, text).map(|n: u32| n.clamp(5, 6))
 }
 
-/// `bloomfilter:10:false`, by itself or as the id of an object; `nullptr` for none.
+/// `bloomfilter:10:false`, by itself or as the id of an object; `nullptr` for none. Up to RocksDB 6 the name stands there
+/// without the bits: then they are the default ones.
 pub(crate) fn filter_bits(_: &Options, text: Option<&str>) -> Option<u32> {
+    text.filter(|text| !text.contains("rocksdb.BuiltinBloomFilter"))?;
     let bits = text?.split_once("filter:").map(|(_, after)| after.split([':', ';', '}']));
     let bits = bits.and_then(|mut parts| parts.next()?.parse::<f64>().ok());
     Some(bits.map_or(0, |bits| bits.round().clamp(0.0, 50.0) as u32))

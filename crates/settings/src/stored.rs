@@ -42,7 +42,10 @@ impl Settings {
         let all = read(path.as_ref(), |file| {
             let of = |family: &FamilySection| {
                 let settings = match file.own.is_empty() {
-                    true => foreign(file, family).in_database(db),
+                    // All of it is set, whatever would follow from the database's budgets.
+                    true => {
+                        Settings { derived_from: None, ..foreign(file, family) }.in_database(db)
+                    }
                     false => with(db.clone(), &family.own)?,
                 };
                 Ok((family.name.clone(), settings))

@@ -14,7 +14,7 @@ use lithify_settings::row;
 use crate::settings::Settings;
 use crate::settings::translate::{core_options, options_text, tuning};
 use crate::shell::Shell;
-use lithify_reports::exclusive::Exclusive;
+use lithify_reports::exclusive::Holding;
 use lithify_views::names::DEFAULT_CF;
 
 impl Shell {
@@ -29,9 +29,15 @@ impl Shell {
             return Err(Error::new(ErrorKind::ReadOnly, what));
         }
         let new = changed(&self.family.settings.load(), changes)?;
-        new.check()?;
         self.shared.check_owner()?;
         let of_all = self.altered(new)?;
+        for (family, settings) in &of_all {
+            let of = |name: &str| format!("it does not go with what column family `{name}` has");
+            settings.check().map_err(|e| match family.family.cf == self.family.cf {
+                true => e,
+                false => Error::invalid(of(&family.family.name)).caused_by(e),
+            })?;
+        }
         self.write_options_again(&of_all)?;
         for (family, settings) in of_all {
             if family.family.cf == DEFAULT_CF {
@@ -59,9 +65,8 @@ impl Shell {
     }
 
     /// Waits until no other thread changes settings or families: two would write one file.
-    pub(crate) fn alone(&self) -> Alone<'_> {
-        self.shared.altering.take(&*self.shared.resources.env.rt, None);
-        Alone(&self.shared.altering)
+    pub(crate) fn alone(&self) -> Holding<'_> {
+        self.shared.altering.hold(&*self.shared.resources.env.rt)
     }
 
     /// Tells everybody the settings of now.
@@ -110,15 +115,6 @@ impl Shell {
         let text = options_text(&described);
         let (name, temp) = (FileName::Options(number), FileName::OptionsTemp(number));
         self.shared.resources.dir.replace(name, temp, text.as_bytes())
-    }
-}
-
-/// No other thread changes settings or families while it lives.
-pub(crate) struct Alone<'a>(&'a Exclusive);
-
-impl Drop for Alone<'_> {
-    fn drop(&mut self) {
-        self.0.give_back();
     }
 }
 

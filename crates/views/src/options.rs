@@ -15,8 +15,8 @@ pub struct ReadOptions {
     pub lower_bound: Option<Key>,
     /// An iterator shows no key from this one on.
     pub upper_bound: Option<Key>,
-    /// An iterator shows only keys that begin with these bytes. Where the order of keys does not have them side by
-    /// side, from the prefix on, as in reverse byte order, none is made (`InvalidArgument`).
+    /// An iterator shows only keys that begin with these bytes. None is made where the order of keys is not byte order
+    /// (`InvalidArgument`), as it need not have them side by side then.
     pub prefix: Option<Key>,
     /// An iterator that was moved to a key shows only keys of the same prefix, by the
     /// prefix extractor, and ends at another; moved to the first or
@@ -71,22 +71,20 @@ impl ReadOptions {
     /// What an iterator shows in this order: the first key, and the first one beyond.
     ///
     /// # Errors
-    /// `InvalidArgument` if the order does not have the keys of the prefix between the prefix and what follows it in
-    /// byte order.
+    /// `InvalidArgument` for a prefix if this is not byte order.
     pub(crate) fn bounds(&self, order: &dyn Comparator) -> Result<(Option<Key>, Option<Key>)> {
         let (lower, upper) = (self.lower_bound.clone(), self.upper_bound.clone());
         let Some(prefix) = self.prefix.as_ref().filter(|prefix| !prefix.is_empty()) else {
             return Ok((lower, upper));
         };
-        let end = end_of_prefix(prefix);
-        let longer = [&prefix[..], &[0xff]].concat();
-        if order.compare(prefix, end.as_deref().unwrap_or(&longer)).is_ge() {
+        if !order.is_bytewise() {
             return Err(Error::invalid(format!(
-                "keys that begin alike are not one range in the order `{}`: walk it by bounds, or with a prefix \
+                "keys that begin alike need not be one range in the order `{}`: walk it by bounds, or with a prefix \
                  extractor and `prefix_same_as_start`",
                 order.name()
             )));
         }
+        let end = end_of_prefix(prefix);
         let later = |a: Key, b: Key| if order.compare(&a, &b).is_ge() { a } else { b };
         let lower = lower.into_iter().fold(prefix.clone(), &later);
         let upper = match (upper, end) {
@@ -217,12 +215,25 @@ mod tests {
         assert_eq!(bounds(with(b"ab3", b"b")), some(b"ab3", b"ac"));
     }
 
+    /// Short keys first: `ab`, `b` and then `abc`.
+    struct ByLength;
+
+    impl Comparator for ByLength {
+        fn name(&self) -> &str {
+            "by length"
+        }
+        fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+            a.len().cmp(&b.len()).then(a.cmp(b))
+        }
+    }
+
     #[test]
-    fn in_reverse_order_a_prefix_is_refused() {
-        for prefix in [&b"ab"[..], b"\xff"] {
-            let refused = ReadOptions::default().with_prefix(prefix).bounds(&ReverseBytewise);
-            let told = refused.unwrap_err().to_string();
-            assert!(told.contains("rocksdb.ReverseBytewiseComparator"), "{told}");
+    fn a_prefix_is_refused_but_in_byte_order() {
+        for order in [&ReverseBytewise as &dyn Comparator, &ByLength] {
+            for prefix in [&b"ab"[..], b"\xff"] {
+                let refused = ReadOptions::default().with_prefix(prefix).bounds(order).unwrap_err();
+                assert!(refused.to_string().contains(order.name()), "{refused}");
+            }
         }
         let all = ReadOptions::default().with_prefix(b"").bounds(&ReverseBytewise);
         assert_eq!(all.unwrap(), (None, None));

@@ -597,6 +597,10 @@ void test_callbacks(void) {
   rocksdb_options_set_prefix_extractor(o, rocksdb_slicetransform_create(&ended, end, first_byte, has_byte, no_utf8_name));
   open_fails(o, "prefix_extractor=NULL");
   rocksdb_options_set_prefix_extractor(o, rocksdb_slicetransform_create_noop());
+  /* NULL that was meant is none. */
+  rocksdb_mergeoperator_destroy(rocksdb_mergeoperator_create(&ended, end, joined, partly, NULL, name_of));
+  rocksdb_options_set_merge_operator(o, NULL);
+  rocksdb_options_set_compaction_filter_factory(o, NULL);
   rocksdb_close(open_new(o, fresh("comparator-good")));
   rocksdb_options_destroy(o);
 

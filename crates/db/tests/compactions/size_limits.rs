@@ -241,8 +241,6 @@ fn what_is_large_is_written() {
     });
 }
 
-/// While a flush hangs, memory fills up: who does not want to wait is told, who waits goes on as
-/// soon as the disk does.
 /// A log that is cut at its beginning again and again: deletions of ranges that lie in each other. Together they had
 /// as many pieces as the square of their number, and the process died of that, also when it opened the log again.
 #[test]
@@ -284,6 +282,8 @@ fn deletions_within_each_other_end() {
     });
 }
 
+/// While a flush hangs, memory fills up: who does not want to wait is told, who waits goes on as
+/// soon as the disk does.
 #[test]
 fn who_does_not_wait_is_told() {
     within(LONGEST, "a hanging disk", a_hanging_disk);

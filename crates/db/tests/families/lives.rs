@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::common::{Content, scan, tiny, within};
 use lithify::{
-    Builder, ColumnFamily, ColumnFamilyOptions, Db, Durability, ErrorKind, IngestOptions,
+    Builder, ColumnFamily, ColumnFamilyOptions, Db, Durability, ErrorKind, IngestOptions, Policy,
     ReadOptions, Settings, WriteBatch, WriteOptions,
 };
 use lithify_base::{Comparator, ReverseBytewise};
@@ -679,4 +679,20 @@ fn a_checkpoint_beside_an_ingestion_has_what_was_written_before_it() {
     let copy = Builder::new(tiny()).env(env).open("copy").unwrap();
     let there = |key: &[u8]| copy.get(key).unwrap().is_some();
     assert!(there(b"a") && there(b"z") <= there(b"k"));
+}
+
+/// What is set for the database is in force in its families, too, and has to go with what they have of their own.
+#[test]
+fn settings_of_the_database_go_with_those_of_all_families() {
+    let db = open(&world());
+    let (mut fifo, old) = (tiny(), db.settings());
+    (fifo.policy, fifo.fifo_max_bytes) = (Some(Policy::Fifo), 10 << 30);
+    let family = db.create_column_family("f", own().settings(fifo)).unwrap();
+    let refused = db.set_settings(&[("disk_budget", "5GiB")]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    assert!(format!("{refused:#}{refused:?}").contains("`f`"), "{refused:?}");
+    assert_eq!((db.settings(), family.settings().disk_budget), (old, None));
+    db.set_settings(&[("disk_budget", "50GiB")]).unwrap();
+    family.settings().check().unwrap();
+    db.close().unwrap();
 }

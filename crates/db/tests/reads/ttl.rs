@@ -68,6 +68,27 @@ fn stored(value: &[u8], time: u64) -> Vec<u8> {
     [value, &(time as u32).to_le_bytes()].concat()
 }
 
+/// A machine without a battery begins in 1970. What it writes then can be read, and goes once its clock is set.
+#[test]
+fn a_clock_that_is_not_set_yet_writes_what_can_be_read() {
+    let world = World::new();
+    world.clock.store(40, SeqCst);
+    let db = world.open();
+    db.put("a", "1").unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put("b", "2").unwrap();
+    db.write(&batch).unwrap();
+    let both = [("a", "1"), ("b", "2")].map(|(k, v)| (k.into(), v.into()));
+    assert_eq!(content(&db), Content::from(both));
+    db.db().flush().unwrap();
+    db.db().compact_range(None, None).unwrap();
+    assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    world.clock.store(NOW, SeqCst);
+    db.put("c", "3").unwrap();
+    assert_eq!(content(&db), Content::from([("c".into(), "3".into())]));
+    db.close().unwrap();
+}
+
 #[test]
 fn a_value_expires_to_the_second() {
     let world = World::new();

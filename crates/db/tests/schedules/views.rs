@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lithify::{Db, DbIter, Policy, ReadOptions, WriteBatch};
+use lithify::{Db, DbIter, IngestOptions, Policy, ReadOptions, WriteBatch};
 use lithify_env::sync::Arc;
 use lithify_testkit::schedules::{explore, thread};
 
@@ -60,6 +60,37 @@ fn an_iterator_outlives_its_files() {
         let live = db.stats().levels.iter().map(|l| l.files).sum::<usize>();
         assert_eq!(world.tables(), live, "files that are not needed stay, or others went");
         assert_eq!(shown(&mut db.iter().unwrap()), 2);
+        db.close().unwrap();
+        seen
+    });
+}
+
+/// A reader that has the view of before an ingestion at hand sees no write behind it without what came in, also where
+/// the memtable is empty.
+#[test]
+fn an_ingestion_meets_a_reader() {
+    explore("an ingestion meets a reader", || {
+        let world = World::new(Policy::Hybrid);
+        let db = world.open();
+        let mut table = db.table_builder("/outside.sst").unwrap();
+        table.put("t", value(1)).unwrap();
+        table.finish().unwrap();
+        let reader = {
+            let db = db.clone();
+            thread::spawn(move || {
+                let mut seen = 0;
+                for _ in 0..3 {
+                    let found = db.multi_get(&["t", "k"]).unwrap();
+                    let (t, k) = (found[0].is_some(), found[1].is_some());
+                    assert!(t || !k, "the write behind the ingestion, and not what came in");
+                    seen = u64::from(t) + u64::from(k);
+                }
+                seen
+            })
+        };
+        db.ingest(&["/outside.sst"], &IngestOptions::default()).unwrap();
+        db.put("k", value(2)).unwrap();
+        let seen = reader.join().unwrap();
         db.close().unwrap();
         seen
     });

@@ -25,8 +25,12 @@ impl Lifetimes {
     pub(super) fn all(&self) -> Arc<BTreeMap<CfId, Lifetime>> {
         self.0.lock().clone()
     }
-    fn add(&self, cf: CfId, lifetime: Lifetime) {
-        Arc::make_mut(&mut self.0.lock()).insert(cf, lifetime);
+    /// Adds that of a family that `make` makes. None is looked up meanwhile: a thread that
+    /// finds the family by its name writes values with times from the first on.
+    fn add(&self, lifetime: Lifetime, make: impl FnOnce() -> Result<CfId>) -> Result<()> {
+        let mut all = self.0.lock();
+        Arc::make_mut(&mut all).insert(make()?, lifetime);
+        Ok(())
     }
 }
 
@@ -115,8 +119,8 @@ impl<D: Store> TtlDb<D> {
                  ColumnFamilyOptions::ttl (zero is for ever), or make it with TtlDb::db"
             )));
         };
-        let family = self.db.create_family(name, options)?;
-        self.lifetimes.add(family.tree().cf(), lifetime);
+        let make = || Ok(self.db.create_family(name, options)?.tree().cf());
+        self.lifetimes.add(lifetime, make)?;
         self.column_family(name)
     }
 }

@@ -149,6 +149,12 @@ fn deletions_within_each_other_take_no_more_than_they_are() {
     assert_eq!(Fragments::of_table(same, &Bytewise).unwrap().tombs(), count, "an external table's");
     let refused = Fragments::of_table(nested(count), &Bytewise).unwrap_err();
     assert_eq!(refused.kind(), lithify_base::ErrorKind::LimitExceeded);
+    // What a flush writes for many snapshots can be read again, however much it is.
+    let snapshots: Vec<Seq> = (1..400).collect();
+    let many = Fragments::for_snapshots(nested(400), &snapshots, &Bytewise);
+    assert!(many.tombs() > PAIRS_MAX);
+    let stored = many.to_tombstones().unwrap();
+    assert_eq!(Fragments::of_table(stored, &Bytewise).unwrap().tombs(), many.tombs());
 }
 
 proptest! {

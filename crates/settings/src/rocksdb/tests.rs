@@ -18,7 +18,19 @@ fn read(family: &str, table: &str) -> Settings {
 #[test]
 fn what_says_nothing_changes_nothing() {
     let expected = Settings { compaction_threads: 4, bloom_bits: 0, ..Settings::default() };
-    assert_eq!(read("", "  filter_policy=nullptr"), expected);
+    assert_eq!(read("", "  filter_policy=nullptr"), expected.settled());
+}
+
+/// A value that is the default one under another budget is set all the same: RocksDB's defaults are such values.
+#[test]
+fn what_is_said_stays_under_the_budget_that_it_needs() {
+    let s = read("  write_buffer_size=67108864\n  max_write_buffer_number=8", "").settled();
+    s.check().unwrap();
+    assert_eq!((s.memtable_bytes, s.memtable_count, s.memory_budget), (64 << 20, 8, 576 << 20));
+    let large = "  write_buffer_size=134217728\n  max_write_buffer_number=4\n  \
+                 max_bytes_for_level_base=268435456";
+    let s = read(large, "").settled();
+    assert_eq!((s.memtable_bytes, s.level_base_bytes), (128 << 20, 256 << 20));
 }
 
 #[test]
@@ -74,6 +86,7 @@ fn codecs_and_filters_are_those_of_the_tables() {
         ("{id=ribbonfilter:9.9:0;bloom_before_level=0;}", 10),
         ("nullptr", 0),
         ("another.policy", 0),
+        ("rocksdb.BuiltinBloomFilter", 10),
     ] {
         assert_eq!(read("", &format!("  filter_policy={policy}")).bloom_bits, bits, "{policy}");
     }

@@ -204,7 +204,6 @@ fn every_call_fails_once() {
     }
 }
 
-/// A tail that was never promised is cut at an edit; a cut into the head is an error.
 /// On a full disk a new manifest is tried again and again: what fails leaves nothing, wherever the room ends.
 #[test]
 fn manifests_that_fail_leave_no_files() {
@@ -266,6 +265,7 @@ fn a_manifest_in_doubt_is_ours_until_the_next_one() {
     }
 }
 
+/// A tail that was never promised is cut at an edit; a cut into the head is an error.
 #[test]
 fn any_torn_tail_is_cut_at_an_edit() {
     let fs = MemFs::new();

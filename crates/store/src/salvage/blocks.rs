@@ -17,9 +17,11 @@ use lithify_tables::sst::BlockAt;
 
 /// Longest block looked for, in bytes: the largest block size there is, and a large value.
 const LONGEST: usize = 2 << 20;
-/// Bytes that are summed up in the search for the end of one block, which takes some 5 s. Of random bytes, one in 50
-/// could be a type byte: 43 GiB up to the longest block. Where each could be one, the search ends at 310 KiB.
-const SUMMED_MAX: u64 = 48 << 30;
+/// Bytes that are summed up in the search for the ends of a table's blocks, which takes some seconds, and so many more for
+/// each byte of it. Of random bytes one in 50 could be a type byte: for a block of 64 KiB that is 650 for each byte, and
+/// 43 GiB for the longest.
+const SUMMED_MAX: u64 = 24 << 30;
+const SUMMED_FOR_BYTE: u64 = 1024;
 
 /// The data blocks at the start of `bytes`, a whole table.
 pub(super) fn find(
@@ -31,7 +33,8 @@ pub(super) fn find(
     let mut found = Vec::new();
     let mut last = Vec::new();
     let mut at = 0;
-    while let Some((size, plain)) = block(bytes, at, check, decoder) {
+    let mut left = SUMMED_MAX.saturating_add(SUMMED_FOR_BYTE.saturating_mul(bytes.len() as u64));
+    while let Some((size, plain)) = block(bytes, at, check, decoder, &mut left) {
         if !ascends(&plain, &mut last, order) {
             break;
         }
@@ -41,16 +44,16 @@ pub(super) fn find(
     found
 }
 
-/// Length and content of the block that begins at `at`.
+/// Length and content of the block that begins at `at`; `None` if there is none, or `left` bytes were summed up.
 fn block(
     bytes: &[u8],
     at: usize,
     check: BlockCheck,
     decoder: &Decoder,
+    left: &mut u64,
 ) -> Option<(usize, Vec<u8>)> {
     let rest = bytes.get(at..)?;
     let longest = rest.len().checked_sub(TRAILER_LEN)?.min(LONGEST);
-    let mut left = SUMMED_MAX;
     (8..=longest).find_map(|size| {
         let stored = rest.get(..size + TRAILER_LEN)?;
         let (payload, trailer) = stored.split_at(size);
@@ -59,10 +62,10 @@ fn block(
             1 | 2 | 4 | 5 | 7 => true,
             _ => false,
         };
-        if !possible || left == 0 {
+        if !possible || *left == 0 {
             return None;
         }
-        left = left.saturating_sub(size as u64);
+        *left = left.saturating_sub(size as u64);
         let (payload, type_byte) = check.verify(stored, at as u64).ok()?;
         Some((size, decoder.decode(type_byte, payload, plain_max(payload.len())).ok()?))
     })

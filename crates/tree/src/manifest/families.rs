@@ -19,7 +19,6 @@ use lithify_lsm::Version;
 use lithify_store::manifest::translate;
 use lithify_store::places;
 
-use crate::alter::Alone;
 use crate::family::TreeParts;
 use crate::open::written::write_options;
 use crate::settings::Settings;
@@ -28,6 +27,7 @@ use crate::shared::Shared;
 use crate::shell::Shell;
 use crate::write::Held;
 use lithify_opening::{ColumnFamilyOptions, denied_by};
+use lithify_reports::exclusive::Holding;
 use lithify_settings::proportion;
 use lithify_views::names::{DEFAULT_CF, DEFAULT_NAME};
 use lithify_views::super_version::Mem;
@@ -103,7 +103,7 @@ impl Shared {
 impl Shell {
     /// Takes the turn, for a change of the families. Nothing is in doubt then, and no other thread changes settings: what is set
     /// for the whole database would not reach a family that is not there yet.
-    fn hold_families(&self) -> Result<(Alone<'_>, Held<'_>)> {
+    fn hold_families(&self) -> Result<(Holding<'_>, Held<'_>)> {
         self.check_caller()?;
         let alone = self.alone();
         let mut held = Held::new(self, self.take_turn()?);

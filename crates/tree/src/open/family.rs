@@ -17,6 +17,7 @@ use super::resources::Resources;
 use crate::family::{TreeParts, new_memtable};
 use crate::settings::Settings;
 use crate::settings::translate::{Described, core_options};
+use crate::write::log::RANGE_DELETES_MANY;
 use lithify_views::operands::Foreign;
 use lithify_views::super_version::Mem;
 use lithify_writes::mems::{Mems, Reservation};
@@ -106,8 +107,11 @@ impl Family {
 
     /// Goes on in a new memtable if the last one is full.
     pub(super) fn make_room(&mut self, arenas: &Arenas, expected: u64) -> Result<()> {
-        let last = self.mems.last().map_or(0, |mem| mem.table().bytes() as u64);
-        if last >= self.settings.memtable_bytes {
+        let last = self.mems.last().map(MemWriter::table);
+        let bytes = last.map_or(0, |table| table.bytes() as u64);
+        if bytes >= self.settings.memtable_bytes
+            || last.is_some_and(|table| table.range_deletes() >= RANGE_DELETES_MANY)
+        {
             self.mems.push(self.new_memtable(arenas, expected)?);
         }
         Ok(())

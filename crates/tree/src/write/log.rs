@@ -64,8 +64,8 @@ pub(crate) struct Filling {
 
 /// Memtables of so many bytes consist of whole chunks of 2 MiB or more.
 const SPARING_FROM: u64 = 4 << 20;
-/// Range deletions at which a memtable is full: to look through them takes a read some tens of microseconds.
-const RANGE_DELETES_MANY: u64 = 10_000;
+/// Range deletions at which a memtable is full: a read looks through them all, which takes some tens of microseconds.
+pub(crate) const RANGE_DELETES_MANY: u64 = 4096;
 /// The most that such a memtable leaves of its last chunk.
 const SPARED_MAX: u64 = 256 << 10;
 
@@ -83,8 +83,7 @@ impl Filling {
         !self.table.is_empty() && !self.family.gate.is_stopped()
     }
     /// A memtable of several chunks ends a little before its bytes: the next chunk would be taken, and
-    /// stay, for a few writes. One with many range deletions ends, too: each read looks through them all, where a table
-    /// has them sorted.
+    /// stay, for a few writes. One with many range deletions ends, too.
     pub(super) fn is_full(&self) -> bool {
         if self.table.range_deletes() >= RANGE_DELETES_MANY {
             return true;

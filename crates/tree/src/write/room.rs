@@ -25,6 +25,8 @@ use lithify_writes::errors;
 use lithify_writes::gate::Wait;
 use lithify_writes::shared::{Arenas, Member};
 
+/// Bytes of a log after which it is asked again whether the logs take too many, where nothing could be frozen for that.
+const LOOK_AGAIN_BYTES: u64 = 64 << 10;
 /// How long a writer waits for shared memory before it looks whether there is any to come.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -33,7 +35,7 @@ impl Log {
     fn too_full(&mut self, max_logs: u64, memory: u64, prepared: &Prepared) -> Vec<usize> {
         let all = 0..self.families.len();
         let mut out: Vec<usize> = all.filter(|at| self.families[*at].is_full()).collect();
-        if self.is_long() {
+        if self.open_bytes() > self.room {
             out.extend(self.holding_back(max_logs, prepared));
         }
         if out.is_empty() {
@@ -43,11 +45,6 @@ impl Log {
         out.dedup();
         out.retain(|at| !self.families[*at].family.gate.is_stopped());
         out
-    }
-
-    /// It has to be asked whether the logs take too many bytes.
-    fn is_long(&self) -> bool {
-        self.open_bytes() > self.room
     }
 
     /// Families whose active memtables need the oldest log, if the logs take more than `most` bytes. Where the open log
@@ -64,11 +61,14 @@ impl Log {
             self.room = end.min(most.saturating_sub(kept));
             return Vec::new();
         };
-        let needs = |at: &usize| {
-            let family = &self.families[*at];
-            !family.table.is_empty() && family.log.load(Ordering::Relaxed) <= *oldest
-        };
-        all.filter(needs).collect()
+        let old = |f: &Filling| f.log.load(Ordering::Relaxed) <= *oldest;
+        let needs = |at: &usize| old(&self.families[*at]) && !self.families[*at].table.is_empty();
+        let which: Vec<usize> = all.filter(needs).collect();
+        if which.is_empty() {
+            // They are being flushed, or prepared: asked again a little later.
+            self.room = end.min(open + LOOK_AGAIN_BYTES);
+        }
+        which
     }
 
     /// Forgets earlier logs whose writes are in tables, and which hold nothing that is prepared.
@@ -137,7 +137,7 @@ impl Shell {
     /// are none.
     pub(crate) fn make_room(&self, log: &mut Log) -> Result<bool> {
         let mut full = Vec::new();
-        if !log.is_alone() || log.families[0].is_full() || log.is_long() {
+        if !log.is_alone() || log.families[0].is_full() || log.open_bytes() > log.room {
             let (most, memory) = (self.max_wal_bytes(log), self.memtable_budget());
             full = log.too_full(most, memory, &self.shared.writes.prepared);
         }
