@@ -36,9 +36,9 @@ impl ColumnFamilyOptions {
     }
     /// Settings of the family's own. Those that concern the database as a whole are the database's
     /// whatever they say here: `create_if_missing`, `error_if_exists`, `private_files`,
-    /// `memory_budget`, `disk_budget`, `durability`,
-    /// `max_wal_bytes`, the numbers of threads and of open files, direct IO, `verify_checksums` and
-    /// `event_log`. They may be other ones at each open.
+    /// `memory_budget`, `buffer_bytes`, `disk_budget`, `durability`, `max_wal_bytes`, `background_rate`, `auto_tuned_rate`,
+    /// `background_nice`, `concurrent_memtable_writes`, the numbers of threads and of open files, direct IO, `mapped_reads`,
+    /// `mapped_log`, `verify_checksums` and `event_log`. They may be other ones at each open.
     ///
     /// ```
     /// # fn main() -> lithify::Result<()> {
