@@ -136,7 +136,7 @@ impl Chain {
 }
 
 /// Whether another round may combine many, after one that made `after` operands of `before`.
-pub(crate) fn folds_on(before: usize, after: usize) -> bool {
+fn folds_on(before: usize, after: usize) -> bool {
     after > 1 && after <= before / 4 * 3
 }
 
@@ -148,44 +148,39 @@ mod tests {
 
     use super::*;
 
-    /// Joins operands, and counts the bytes that it was given.
-    #[derive(Default)]
-    struct Join(AtomicUsize);
+    /// Combines as `with` says, and counts how often it was asked and about how many bytes.
+    struct Counting {
+        with: fn(&[u8], &[u8]) -> Option<Vec<u8>>,
+        asked: AtomicUsize,
+        bytes: AtomicUsize,
+    }
 
-    impl MergeOperator for Join {
+    impl Counting {
+        fn new(with: fn(&[u8], &[u8]) -> Option<Vec<u8>>) -> Counting {
+            Counting { with, asked: AtomicUsize::new(0), bytes: AtomicUsize::new(0) }
+        }
+    }
+
+    impl MergeOperator for Counting {
         fn name(&self) -> &str {
-            "join"
+            "counting"
         }
         fn full_merge(&self, _: &[u8], _: Option<&[u8]>, all: &[&[u8]]) -> Result<Vec<u8>> {
             Ok(all.concat())
         }
         fn partial_merge(&self, _: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
-            self.0.fetch_add(older.len() + newer.len(), Ordering::Relaxed);
-            Some([older, newer].concat())
-        }
-    }
-
-    /// Takes nothing older than a value of its own; two that add are not one.
-    #[derive(Default)]
-    struct Set(AtomicUsize);
-
-    impl MergeOperator for Set {
-        fn name(&self) -> &str {
-            "set"
-        }
-        fn full_merge(&self, _: &[u8], _: Option<&[u8]>, all: &[&[u8]]) -> Result<Vec<u8>> {
-            Ok(all.concat())
-        }
-        fn partial_merge(&self, _: &[u8], _: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
-            self.0.fetch_add(1, Ordering::Relaxed);
-            newer.starts_with(b"set").then(|| newer.to_vec())
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            self.bytes.fetch_add(older.len() + newer.len(), Ordering::Relaxed);
+            (self.with)(older, newer)
         }
     }
 
     /// An operator that can combine a few of many is not asked about the others again and again.
     #[test]
     fn what_is_seldom_combined_is_asked_of_a_few_times() {
-        let (operator, mut chain) = (Set::default(), Chain::default());
+        // A newer "set" takes what is older; two that add are not one.
+        let sets = |_: &[u8], newer: &[u8]| newer.starts_with(b"set").then(|| newer.to_vec());
+        let (operator, mut chain) = (Counting::new(sets), Chain::default());
         chain.begin(b"k", 0, 0, 0);
         for n in (0..4000u64).rev() {
             let (tag, value) =
@@ -195,14 +190,15 @@ mod tests {
         }
         chain.fold(&operator);
         assert_eq!(chain.operands.len(), 1, "the newest takes all");
-        let asked = operator.0.into_inner();
+        let asked = operator.asked.into_inner();
         assert!(asked < 12_000, "asked {asked} times about 4000 operands");
     }
 
     /// Appends to one key, hundreds of thousands of them: each was copied with all newer ones.
     #[test]
     fn a_long_chain_is_not_copied_for_each_operand() {
-        let (operator, mut chain) = (Join::default(), Chain::default());
+        let joins = |older: &[u8], newer: &[u8]| Some([older, newer].concat());
+        let (operator, mut chain) = (Counting::new(joins), Chain::default());
         let count = 4097u64;
         chain.begin(b"k", 0, 0, 0);
         for n in (0..count).rev() {
@@ -215,7 +211,7 @@ mod tests {
         let [made] = &chain.operands[..] else { panic!("{} operands", chain.operands.len()) };
         assert!(made.value == all && made.tag.seq() == count);
         assert_eq!(made.inputs, (count, count * (count - 1) / 2));
-        let given = operator.0.into_inner();
+        let given = operator.bytes.into_inner();
         assert!(given < 16 * all.len(), "{given} bytes for {}", all.len());
     }
 }

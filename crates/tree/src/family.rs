@@ -190,11 +190,11 @@ impl OpenFamily {
         Error::new(ErrorKind::NotFound, what)
     }
 
-    /// Puts a fresh active memtable in front of the frozen one.
-    pub(crate) fn push_memtable(&self, new: Mem) {
+    /// Changes the memtables that readers look into, the active one first.
+    pub(crate) fn change_memtables(&self, change: impl FnOnce(&mut Vec<Mem>)) {
         let _one_at_a_time = self.views.lock.lock();
         let mut next = SuperVersion::clone(&self.views.current.load());
-        next.mems.insert(0, new);
+        change(&mut next.mems);
         self.views.current.store(Arc::new(next));
     }
 

@@ -77,7 +77,7 @@ impl Shell {
         match outcome.result {
             Ok(adds) => {
                 let work = outcome.work;
-                self.shared.metrics.add(Counter::Flushes, u64::from(!adds.is_empty()));
+                self.shared.metrics.add(Counter::Flushes, 1);
                 self.shared.metrics.add(Counter::FlushBytes, work.written);
                 self.shared.metrics.add(Counter::FlushNanos, work.nanos);
                 self.shared.metrics.flush.record(work.nanos);

@@ -39,18 +39,18 @@ impl Shell {
     /// Freezes the memtable and waits until it is in the tree.
     pub fn flush(&self) -> Result<()> {
         let mut held = Held::new(self, self.take_turn()?);
-        let frozen = self.freeze_for_flush(held.log(), false);
+        let frozen = self.freeze_for_flush(held.log());
         drop(held);
         self.wait_flushed(frozen?)
     }
 
-    /// Freezes the memtable unless it is empty, or `always`; what to wait for.
-    pub(crate) fn freeze_for_flush(&self, log: &mut Log, always: bool) -> Result<Option<MemId>> {
+    /// Freezes the memtable unless it is empty; what to wait for.
+    pub(crate) fn freeze_for_flush(&self, log: &mut Log) -> Result<Option<MemId>> {
         if let Some(error) = self.family.gate.refused() {
             return Err(error);
         }
         let at = log.at(self.family.cf).ok_or_else(|| self.shared.stranger(self.family.cf))?;
-        if always || !log.families[at].table.is_empty() {
+        if !log.families[at].table.is_empty() {
             self.freeze(log, &[at])?;
         }
         // Older frozen memtables are part of what the caller wants on disk.

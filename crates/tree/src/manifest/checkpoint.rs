@@ -205,7 +205,7 @@ impl Shell {
         let families = self.families();
         let mut frozen = Vec::new();
         for family in &families {
-            frozen.push(family.freeze_for_flush(held.log(), false)?);
+            frozen.push(family.freeze_for_flush(held.log())?);
         }
         let alone = families.len() == 1 && self.shared.writes.prepared.is_empty();
         let _copying = Copying::new(&self.shared.writes.copies);

@@ -1,21 +1,19 @@
 //! Taking in tables from outside: ingestion.
 //!
-//! The files are brought into the directory and checked before anything else happens. Then the
-//! write turn is taken, so that no write is under way, and under it: the memtable is frozen, and
-//! flushed if it has keys of theirs; the files get the next sequence number, one for all; the core
-//! places each on top of what it overlaps and commits them in one edit; the memtable, empty as it is, is
-//! frozen again; the number is published.
+//! The files are brought into the directory and checked before anything else happens. Then the write turn is taken, so that
+//! no write is under way, and under it: the memtable is frozen, and flushed if it has keys of theirs; the files get the
+//! next sequence number, one for all; the core places each on top of what it overlaps and commits them in one edit; another
+//! empty memtable takes the place of the active one; the number is published.
 //!
 //! ```text
-//!   writes ..., 41   freeze   files at 42: placed, committed, installed   freeze   publish 42   writes 43, ...
+//!   writes ..., 41   freeze   files at 42: placed, committed, installed   renew   publish 42   writes 43, ...
 //! ```
 //!
-//! - Why the memtable is frozen again: a reader that holds the tree of before must not find
-//!   write 43 in a memtable it knows while it does not see 42.
-//! - Why a snapshot of 41 is held meanwhile: between install and publication the files are in the
-//!   tree, and a compaction must not take 42 for visible to all.
-//! - Why the logs are synced first: the files are durable at once, and what is durable is a first
-//!   part of all writes.
+//! - Why the memtable is renewed behind the install: a reader that holds a tree of before must not find write 43 in a
+//!   memtable it knows while it does not see 42.
+//! - Why a snapshot of 41 is held meanwhile: between install and publication the files are in the tree, and a compaction
+//!   must not take 42 for visible to all.
+//! - Why the logs are synced first: the files are durable at once, and what is durable is a first part of all writes.
 //!
 //! Keeps: after a crash all files of one call are there or none, and every write before them.
 //! Leaves to others: bringing and checking (`lithify_store::ingest`), the place (`lithify_plan::place`).
@@ -126,6 +124,8 @@ impl Shell {
         self.shared.check_owner()?;
         files.iter().try_for_each(StagedTable::settle)?;
         self.context().table_dirs.first().sync()?;
+        self.recall(log)?;
+        let fresh = self.family.new_memtable(&self.shared.resources.arenas)?;
         // Whatever comes of it, the number is used up: the manifest may name it.
         let seq = log.next_seq;
         let _before = self.shared.snapshots.take(|| seq - 1);
@@ -134,8 +134,7 @@ impl Shell {
         let files: Vec<FileMeta> = files.into_iter().map(|f| f.numbered(seq)).collect();
         let (count, bytes) = (files.len() as u64, files.iter().map(|f| f.bytes).sum::<u64>());
         let done = self.outside(Outside::Ingest { files });
-        // It is made, whatever comes of this: a log that is lost is told to the next write.
-        let _ = self.freeze_for_flush(log, true);
+        log.renew(self.family.cf, fresh);
         self.shared.writes.published.store(seq, Ordering::Release);
         done?;
         let fields = [("files", count.into()), ("bytes", bytes.into()), ("sequence", seq.into())];
@@ -155,7 +154,7 @@ impl Shell {
         let own = log.at(self.family.cf).map(|at| &log.families[at]);
         let unlogged = own.is_some_and(|own| own.unlogged || own.unlogged_before.is_some())
             || log.given_up.is_some();
-        let last = self.freeze_for_flush(log, false)?;
+        let last = self.freeze_for_flush(log)?;
         if !log.is_alone() || self.shared.needs_sections() {
             // The log of now may hold what other families wrote before, and what is in no memtable.
             self.sync_held(log)?;

@@ -52,7 +52,7 @@ fn open_in(env: Env) -> Opened {
 /// Freezes the memtable; what to wait for.
 fn freeze(db: &Opened) -> Option<MemId> {
     let mut held = Held::new(&db.shell, db.shell.take_turn().unwrap());
-    db.shell.freeze_for_flush(held.log(), false).unwrap()
+    db.shell.freeze_for_flush(held.log()).unwrap()
 }
 
 /// A memtable whose flush readers do not see yet, and the lock without which they won't. A flush that is shown before the

@@ -1,14 +1,12 @@
 //! Logs from their beginning to their end, and what happens when one fails.
 //!
-//! A log whose sync failed, or that could not be cut back after a failed write, is *lost*: no one
-//! knows which of its bytes a reopen will find, and syncing them again would prove nothing, as the
-//! system may have forgotten them. All that was acknowledged is still in memtables; these are
-//! flushed, and the edit of the last flush says that no log up to the lost one counts any more.
-//! From then on the write that met the failure can never appear, and the next one begins a new
-//! log. If that fails, too, its outcome is unknown. Where only space is missing, the flush is tried
-//! again and again; until it works the log is *given up but not replaced*, and writes fail before
-//! anything of them exists: behind a lost log nothing could be promised. Any other failure ends
-//! writing.
+//! A log whose sync failed, or that could not be cut back after a failed write, is *lost*: no one knows which of its bytes
+//! a reopen will find, and syncing them again would prove nothing, as the system may have forgotten them. All that was
+//! acknowledged is still in memtables; these are flushed, and the edit of the last flush says that no log up to the lost
+//! one counts any more. From then on the write that met the failure can never appear, and the next one begins a new log. If
+//! that fails, too, its outcome is unknown. Where only space is missing, the flush is tried again and again; until it works
+//! the log is *given up but not replaced*, and writes fail before anything of them exists: behind a lost log nothing could
+//! be promised. Any other failure ends writing.
 //!
 //! ```text
 //!   7.log  acked, acked, group?     sync fails
@@ -20,16 +18,13 @@
 //! is, and deleted: its bytes need not go to the disk at all. However slow syncs are, no more logs are open than those that
 //! count, and one.
 //!
-//! With several families the edit of one flush would take away its part of a batch that others wait
-//! to replay. So the edit of a flush waits there until every log below its own is durable, and the
-//! flushes that replace a lost log are of all families, with edits that take effect together
-//! (`commits`). That is for the log that is written: where one fails that was being closed, a flush
-//! may wait for it already. That ends writing, and what the log holds shows at the next open; so does any lost log
-//! while transactions are prepared.
+//! With several families the edit of a flush waits until every log below its own is durable, and the flushes that replace a
+//! lost log are of all families, with edits that take effect together (`docs/internals/families.md`). Where a log fails
+//! that was being closed, or while transactions are prepared, that ends writing, and what the log holds shows at the next
+//! open.
 //!
-//! Keeps: no sync is repeated on a lost log. A synced write is acknowledged only when every log
-//! before its own is durable, or all that log held is in tables. No write follows a lost log that
-//! still counts.
+//! Keeps: no sync is repeated on a lost log. A synced write is acknowledged only when every log before its own is durable,
+//! or all that log held is in tables. No write follows a lost log that still counts.
 //! Leaves to others: what goes into a log (`write`), its bytes (`lithify_files::wal`).
 
 use lithify_base::zoo::{self, Bug};

@@ -1,15 +1,15 @@
 //! Room for writes: which memtables are frozen, and how empty ones take their places.
 //!
-//! That is the active memtable, once it is full, or what is logged for it takes too many bytes: notes are in logs alone. Several
-//! families share one log and one memory, and both are kept within their bounds. A log can go when every family has flushed past
-//! it, so one that is rarely written holds back the logs of all: once the logs that are kept pass a
-//! bound, the memtables that need the oldest of them are frozen. And once the active memtables take
-//! most of what memtables may take together, the largest is. Several databases may have one bound for
-//! the memtables of all of them (`lithify_writes::shared`).
+//! A memtable is frozen once it is full, or once its log takes too many bytes, as notes fill logs and no memtable. Several
+//! families share one log and one memory, and both are kept within their bounds. A log can go when every family has flushed
+//! past it, so one that is rarely written holds back the logs of all: once the logs that are kept pass a bound, the
+//! memtables that need the oldest of them are frozen. And once the active memtables take most of what memtables may take
+//! together, the largest is. Several databases may have one bound for the memtables of all of them
+//! (`lithify_writes::shared`).
 
 use std::time::Duration;
 
-use lithify_base::{FileId, Result, Seq};
+use lithify_base::{CfId, FileId, Result, Seq};
 use lithify_control::{Event, MemId};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
@@ -25,7 +25,7 @@ use lithify_writes::errors;
 use lithify_writes::gate::Wait;
 use lithify_writes::shared::{Arenas, Member};
 
-/// Bytes of a log after which it is asked again whether the logs take too many, where nothing could be frozen for that.
+/// Bytes of a log after which it is asked again whether the logs take too many.
 const LOOK_AGAIN_BYTES: u64 = 64 << 10;
 /// How long a writer waits for shared memory before it looks whether there is any to come.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -52,23 +52,18 @@ impl Log {
     fn holding_back(&mut self, most: u64, prepared: &Prepared) -> Vec<usize> {
         self.forget_unneeded(prepared);
         let (open, end) = (self.open_bytes(), most.min(LOG_END));
+        self.room = end.min(open + LOOK_AGAIN_BYTES);
         let kept: u64 = self.kept.iter().map(|(_, bytes)| bytes).sum();
         let all = 0..self.families.len();
         if open > end {
             return all.collect();
         }
         let Some((oldest, _)) = self.kept.front().filter(|_| open + kept > most) else {
-            self.room = end.min(most.saturating_sub(kept));
             return Vec::new();
         };
         let old = |f: &Filling| f.log.load(Ordering::Relaxed) <= *oldest;
         let needs = |at: &usize| old(&self.families[*at]) && !self.families[*at].table.is_empty();
-        let which: Vec<usize> = all.filter(needs).collect();
-        if which.is_empty() {
-            // They are being flushed, or prepared: asked again a little later.
-            self.room = end.min(open + LOOK_AGAIN_BYTES);
-        }
-        which
+        all.filter(needs).collect()
     }
 
     /// Forgets earlier logs whose writes are in tables, and which hold nothing that is prepared.
@@ -121,6 +116,17 @@ impl Log {
         for family in self.families.iter().filter(|f| f.table.is_empty()) {
             family.log.store(log.0, Ordering::Release);
         }
+    }
+
+    /// Puts another empty memtable, `fresh`, in the place of the active one of a family, which is empty: readers that have
+    /// that one at hand see none of the writes to come. Its writer is here.
+    pub(crate) fn renew(&mut self, cf: CfId, (table, writer): (Arc<MemTable>, MemWriter)) {
+        let Some(at) = self.at(cf) else { return };
+        let family = &mut self.families[at];
+        drop(family.mem.replace(writer));
+        family.table = table.clone();
+        let new = Mem { id: family.id, table, log: family.log.clone() };
+        family.family.change_memtables(|mems| mems[0] = new);
     }
 
     /// Writes from number `first` on are in no log.
@@ -215,7 +221,7 @@ impl Shell {
             let bytes = old.bytes() as u64;
             // A nearly empty memtable is mostly overhead, which says nothing of a full one.
             let written = family.family.gate.take_passed().clamp(bytes / 4, bytes);
-            family.family.push_memtable(new);
+            family.family.change_memtables(|mems| mems.insert(0, new));
             let event = Event::Frozen { mem: old_id, bytes, written, log_number: next_wal.0 };
             frozen.push((self.shared.shell(family.family.clone()), event));
         }
