@@ -282,7 +282,7 @@ impl Core {
     /// A job failed: it and everything ordered after it leave the table, which unlocks their
     /// inputs. A flush is tried again, because its memtable is still there.
     fn failed(&mut self, job: JobId, error: Error, now: u64, out: &mut Vec<Command>) {
-        let manual = self.jobs.spec(job).is_some_and(|s| s.kind == lithify_plan::Kind::Manual);
+        let asked = self.manuals.jobs.get(&job).copied();
         let Some(gone) = self.jobs.remove_with_dependents(job) else {
             return; // it was aborted before, and its report says nothing new
         };
@@ -293,8 +293,12 @@ impl Core {
         }
         // The caller that asked for a compaction is told. Other compactions in its way are tried again
         // for a while first.
-        if manual || !is_flush && self.retry.compactions.failures() >= PATIENCE {
-            self.fail_manual(&error, out);
+        match asked {
+            Some(id) => self.fail_request(id, &error, out),
+            None if !is_flush && self.retry.compactions.failures() >= PATIENCE => {
+                self.fail_manual(&error, out);
+            }
+            None => {}
         }
         self.let_go(gone, Some(job), self.retry.flushes.next(now), out);
         match is_flush {
@@ -329,7 +333,8 @@ impl Core {
     fn set_options(&mut self, options: Options) {
         self.throttle.set_least_rate(options.delayed_write_rate);
         let old = &self.options.plan;
-        let mut plan = PlanOptions { policy: old.policy, ..options.plan };
+        // Where the tables of a level go was settled by the open, whose writers go by that.
+        let mut plan = PlanOptions { policy: old.policy, places: old.places, ..options.plan };
         // What was learnt of the load holds under other settings, too: a tree that was shaped for another target would
         // have to be written anew.
         plan.buckets.useful = old.buckets.useful;

@@ -15,6 +15,8 @@ pub(crate) struct Health {
     read_only: Option<Error>,
     /// Why the oldest memtable could not be flushed the last time it was tried.
     flushes: Option<Error>,
+    /// That was an edit that could not be written.
+    by_edit: bool,
     /// Flushes that failed since the open.
     failed_flushes: u64,
     /// Why compactions get nowhere, once writers were told.
@@ -42,10 +44,6 @@ impl Health {
     pub(crate) fn failed_compactions(&self) -> u64 {
         self.failed_compactions
     }
-    /// The last compaction succeeded, or none was tried.
-    pub(crate) fn no_compaction_failed(&self) -> bool {
-        self.in_a_row == 0
-    }
 
     /// Writes must fail from now on. The first error stays.
     pub(crate) fn stop_writes(&mut self, error: Error, out: &mut Vec<Command>) {
@@ -58,10 +56,22 @@ impl Health {
     /// A memtable could not be flushed; it stays in memory and is tried again.
     pub(crate) fn flush_failed(&mut self, error: Error, out: &mut Vec<Command>) {
         self.failed_flushes += 1;
+        self.by_edit = false;
         self.flushes = Some(error.clone());
         out.push(Command::FlushesFail(Some(error)));
     }
-    /// Edits reach the manifest again.
+    /// No edit can be written for now, which flushes need as much.
+    pub(crate) fn edit_failed(&mut self, error: Error, out: &mut Vec<Command>) {
+        self.flush_failed(error, out);
+        self.by_edit = true;
+    }
+    /// Edits reach the manifest again. That says nothing of flushes that fail before.
+    pub(crate) fn edits_work(&mut self, out: &mut Vec<Command>) {
+        if self.by_edit {
+            self.flushes_work(out);
+        }
+    }
+    /// A memtable was flushed.
     pub(crate) fn flushes_work(&mut self, out: &mut Vec<Command>) {
         if self.flushes.take().is_some() {
             out.push(Command::FlushesFail(None));
@@ -81,13 +91,13 @@ impl Health {
         self.compactions = Some(error.clone());
         out.push(Command::CompactionsFail(Some(error)));
     }
-    /// A compaction succeeded.
+    /// A compaction succeeded, or none is wanted any more.
     pub(crate) fn compaction_succeeded(&mut self, out: &mut Vec<Command>) {
         self.in_a_row = 0;
         self.compactions_work(out);
     }
     /// Nothing keeps compactions from getting on.
-    pub(crate) fn compactions_work(&mut self, out: &mut Vec<Command>) {
+    fn compactions_work(&mut self, out: &mut Vec<Command>) {
         if self.compactions.take().is_some() {
             out.push(Command::CompactionsFail(None));
         }

@@ -214,6 +214,7 @@ impl Throttle {
                 let (left, of) = (u128::from(left.min(of)), u128::from(of.max(1)));
                 let share = u128::from(pace) * left / of * (2 * of - left) / of;
                 let share = u64::try_from(share).unwrap_or(MAX_PACE);
+                let share = share.max(floor(cause));
                 let by_ends = cause == Cause::L0Files && options.policy == PolicyKind::Adaptive;
                 let rate = match ends {
                     Some(rate) if by_ends => rate,
@@ -242,6 +243,12 @@ fn room(cause: Cause, stall: &Stall, o: &PlanOptions) -> (u64, u64) {
         Cause::PendingBytes => between(stall.debt, o.soft_debt, o.hard_debt),
         _ => (1, 2),
     }
+}
+
+/// What writers have at least for a cause that never becomes a stop: slowed down to a part of their pace again and again,
+/// they would have next to nothing in the end.
+fn floor(cause: Cause) -> u64 {
+    if cause == Cause::ReadAmp { FIRST_PACE } else { 0 }
 }
 
 #[cfg(test)]
@@ -277,6 +284,20 @@ mod tests {
     fn the_rate_never_falls_below_the_least() {
         assert_eq!(rate(&Throttle::new(MIB), 20), Some(16), "nothing was flushed yet");
         assert_eq!(rate(&paced(320), 36), Some(1));
+    }
+
+    #[test]
+    fn what_never_stops_writers_does_not_slow_them_down_to_nothing() {
+        let (mut t, mut at) = (paced(320), 60_000_000_000);
+        let stall =
+            Stall { verdict: Verdict::Delay, cause: Some(Cause::ReadAmp), ..Stall::default() };
+        for _ in 0..500 {
+            let delay = t.judge(&stall, &PlanOptions::default(), None, 0, None).delay;
+            let (rate, _) = delay.unwrap();
+            assert!(rate >= FIRST_PACE, "{rate}");
+            at += 64 * MIB * 1_000_000_000 / rate;
+            t.flushed(64 * MIB, 64 * MIB, at);
+        }
     }
 
     #[test]

@@ -136,7 +136,8 @@ settings! {
         default("on", "compaction runs by itself"),
         rocksdb("disable_auto_compactions" in Family writes not reads not_flag);
     /// Runs of level 0 that cover one key at which they are compacted, or by default, once they have
-    /// `level_base_bytes`, fewer: with a higher number reads look into more runs, and less is written again.
+    /// `level_base_bytes`, fewer: with a higher number reads look into more runs, and less is written again. More than 1,000
+    /// count as 1,000. `leveled` takes each run at once, and the tiered policies go by `tiered_runs`.
     l0_trigger: u32, Number("1" up), First Family live,
         default("4", "rewrites little and keeps reads short"),
         rocksdb("level0_file_num_compaction_trigger" in Family writes plain reads number);

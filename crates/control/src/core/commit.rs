@@ -6,7 +6,7 @@ use lithify_base::{Error, ErrorKind, FileId, JobId};
 use lithify_lsm::{Edit, Version};
 
 use crate::command::{Command, NewEdit};
-use crate::core::Core;
+use crate::core::{Core, discard};
 use crate::life::{Settled, Writing};
 use crate::retry::PATIENCE;
 
@@ -103,7 +103,8 @@ impl Core {
         }
         self.version = next;
         self.retry.edits.succeeded();
-        self.health.flushes_work(out);
+        self.health.edits_work(out);
+        discard(std::mem::take(&mut self.outsiders.unsure), out);
         let (mut flushed, mut obsolete) = (None, Vec::new());
         let jobs: Vec<JobId> = edits.iter().map(|(job, _)| *job).collect();
         for (job, edit) in edits {
@@ -113,6 +114,7 @@ impl Core {
             if let Some(mem) = mem {
                 let (memory, writes) = self.memory.flushed(mem, now);
                 self.throttle.flushed(memory, writes, now);
+                self.health.flushes_work(out);
                 flushed = Some(mem);
             } else if !self.outsiders.has(job) {
                 self.advanced(out);
@@ -145,7 +147,8 @@ impl Core {
     ) {
         self.retry.edits.failed();
         self.life.wait_until(self.retry.edits.next(now));
-        if edits.iter().any(|(job, _)| self.jobs.spec(*job).is_some()) {
+        let is_compaction = |job| self.jobs.spec(job).is_some() && !self.outsiders.has(job);
+        if edits.iter().any(|(job, _)| is_compaction(*job)) {
             self.health.compaction_failed(&error, out);
         }
         // The commit is tried again all the same; but no caller waits for ever until another program
@@ -153,16 +156,16 @@ impl Core {
         if self.retry.edits.failures() >= PATIENCE {
             self.fail_manual(&error, out);
         }
-        for (job, edit) in edits {
-            match self.outsiders.has(job) {
-                true => self.outside_unsure(job, &error, out),
-                false => self.jobs.uncommit(job, edit),
-            }
+        let (outside, own): (Vec<_>, Vec<_>) =
+            edits.into_iter().partition(|(job, _)| self.outsiders.has(*job));
+        own.into_iter().for_each(|(job, edit)| self.jobs.uncommit(job, edit));
+        for (job, edit) in outside {
+            self.outside_unsure(job, &edit, &error, now, out);
         }
         if self.life.is_closing() {
             self.life.seal();
             self.jobs.give_up_finished();
         }
-        self.health.flush_failed(error, out);
+        self.health.edit_failed(error, out);
     }
 }

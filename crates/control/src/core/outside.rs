@@ -22,7 +22,7 @@ use lithify_plan::{
 };
 
 use crate::command::Command;
-use crate::core::Core;
+use crate::core::{Core, discard};
 use crate::event::Outside;
 use crate::jobs::instant_edit;
 use crate::requests::closing;
@@ -37,6 +37,9 @@ impl Core {
         out: &mut Vec<Command>,
     ) {
         if let Some(error) = self.refusal() {
+            if let Outside::Ingest { files } = request {
+                discard(files.iter().map(|f| f.id).collect(), out);
+            }
             out.push(Command::RequestDone { id, result: Err(error) });
             return;
         }
@@ -101,9 +104,19 @@ impl Core {
         }
     }
 
-    /// The edit of a change from outside could not be written, and is not tried again.
-    pub(crate) fn outside_unsure(&mut self, job: JobId, error: &Error, out: &mut Vec<Command>) {
-        self.jobs.forget(job);
+    /// The edit of a change from outside could not be written, and is not tried again. Nor can those commit that were
+    /// to follow it: what they would pass stays where it is.
+    pub(crate) fn outside_unsure(
+        &mut self,
+        job: JobId,
+        edit: &Edit,
+        error: &Error,
+        now: u64,
+        out: &mut Vec<Command>,
+    ) {
+        let gone = self.jobs.remove_with_dependents(job).unwrap_or_default();
+        self.let_go(gone, Some(job), now, out);
+        self.outsiders.unsure.extend(edit.adds.iter().map(|f| f.id));
         if let Some(id) = self.outsiders.asked.remove(&job) {
             let what = "the manifest could not be written; whether the change took effect shows at \
                         the next open, unless something is committed before";

@@ -88,6 +88,9 @@ impl Core {
                 self.jobs.add_built(job, spec, inputs, edit);
                 continue;
             }
+            if spec.kind == Kind::Manual {
+                self.manuals.begun(job);
+            }
             out.push(Command::StartCompaction {
                 job,
                 spec: spec.clone(),
@@ -329,10 +332,12 @@ impl Core {
                 );
                 (manual, what)
             }
-            // A flush at work may, too, and what is tried again.
+            // What is tried again may free some.
+            None if !self.retry.compactions_may_start(now) => return,
+            // A flush at work may, too, and what others have at work.
             None if self.is_short()
                 && self.memory.len() == 0
-                && self.retry.compactions_may_start(now) =>
+                && self.resources.at_work_elsewhere().0 == 0 =>
             {
                 let left = self.resources.disk_free;
                 let what = format!(
@@ -341,8 +346,8 @@ impl Core {
                 );
                 (false, what)
             }
-            None if self.health.no_compaction_failed() => return self.health.compactions_work(out),
-            None => return,
+            // What failed is not wanted any more, or would have been begun again.
+            None => return self.health.compaction_succeeded(out),
         };
         let error = Error::new(ErrorKind::NoSpace, what);
         if manual {

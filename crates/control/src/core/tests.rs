@@ -631,6 +631,80 @@ fn compactions_that_get_nowhere_are_told() {
     assert_eq!(w.take(stuck), Some(None));
 }
 
+/// What failed again and again is not wanted any more: compactions no longer get nowhere.
+#[test]
+fn compactions_that_are_not_wanted_any_more_do_not_fail() {
+    let stuck = |c: &Command| match c {
+        Command::CompactionsFail(error) => Some(error.as_ref().map(Error::kind)),
+        _ => None,
+    };
+    let mut w = World::new(1);
+    w.flush(1, "a", "m");
+    w.flush(2, "c", "z");
+    for _ in 0..3 {
+        w.now += crate::retry::LONGEST;
+        w.on(Event::Tick);
+        let (job, _) = w.compaction().unwrap();
+        w.on(Event::Failed { job, error: Error::new(ErrorKind::Io, "bad luck") });
+    }
+    assert_eq!(w.take(stuck), Some(Some(ErrorKind::Io)));
+    w.on(Event::AutoCompaction { on: false });
+    w.now += crate::retry::LONGEST;
+    w.on(Event::Tick);
+    assert_eq!(w.take(stuck), Some(None));
+}
+
+/// Flushes that fail still do once the edit of something else is durable.
+#[test]
+fn a_commit_does_not_make_flushes_work() {
+    let told = |c: &Command| match c {
+        Command::FlushesFail(error) => Some(error.as_ref().map(Error::kind)),
+        _ => None,
+    };
+    let mut w = World::new(1);
+    w.flush(1, "a", "m");
+    w.flush(2, "c", "z");
+    let (compaction, _) = w.compaction().unwrap();
+    w.freeze(3);
+    let (flush, ..) = w.flush_job().unwrap();
+    w.on(Event::Failed { job: flush, error: Error::new(ErrorKind::Io, "bad luck") });
+    assert_eq!(w.take(told), Some(Some(ErrorKind::Io)));
+    w.built(compaction, Pos::base(1), "a", "z");
+    w.commit().expect("the compaction commits");
+    w.on(Event::EditSynced);
+    assert_eq!(w.take(told), None);
+    w.now += crate::retry::LONGEST;
+    w.on(Event::Tick);
+    let (flush, _, pos) = w.flush_job().expect("it is tried again");
+    w.built(flush, pos, "a", "b");
+    w.commit().expect("the flush commits");
+    w.on(Event::EditSynced);
+    assert_eq!(w.take(told), Some(None));
+}
+
+/// A second job of a request that has failed does not fail the next one.
+#[test]
+fn each_manual_compaction_fails_by_its_own_jobs() {
+    let told = |c: &Command| match c {
+        Command::RequestDone { id, result } => Some((*id, result.is_ok())),
+        _ => None,
+    };
+    let mut w = World::with_tree(2, &[(Pos::base(1), "a", "c"), (Pos::base(1), "m", "p")]);
+    let anew = ManualRequest {
+        rewrite_before: Some(FileId(1 << 20)),
+        max_job_bytes: 1,
+        ..ManualRequest::new(None)
+    };
+    w.on(Event::Manual { id: 1, request: anew.clone() });
+    w.on(Event::Manual { id: 2, request: anew });
+    let jobs = [w.compaction().expect("one").0, w.compaction().expect("the other").0];
+    for job in jobs {
+        w.on(Event::Failed { job, error: Error::new(ErrorKind::Io, "bad luck") });
+    }
+    assert_eq!(w.take(told), Some((1, false)));
+    assert_eq!(w.take(told), None, "nothing was begun for the second");
+}
+
 /// A defect in how edits are applied shows at the install that makes it.
 #[test]
 #[should_panic(expected = "after an install")]

@@ -194,15 +194,16 @@ pub fn debt(version: &Version, options: &PlanOptions) -> u64 {
             debt = debt.saturating_add(excess).saturating_add(share as u64);
         }
         if excess == 0 {
-            debt = debt.saturating_add(settling_bytes(version, level));
+            debt = debt.saturating_add(settling_bytes(version, level, options));
         }
         incoming = excess;
     }
-    debt.saturating_add(settling_bytes(version, options.last_level()))
+    debt.saturating_add(settling_bytes(version, options.last_level(), options))
 }
 
-/// Bytes that are rewritten when the extra runs of a level are merged into its base.
-fn settling_bytes(version: &Version, level: Level) -> u64 {
+/// Bytes that are rewritten when the extra runs of a level are merged into its base; of the base no more than a level
+/// has for those above it, as a few keys that came from outside may lie over all of it, and writers need not wait for that.
+fn settling_bytes(version: &Version, level: Level, options: &PlanOptions) -> u64 {
     let Some((base, extras)) = version.level(level).runs().split_last() else { return 0 };
     if extras.is_empty() {
         return 0;
@@ -210,15 +211,15 @@ fn settling_bytes(version: &Version, level: Level) -> u64 {
     let order = version.order();
     let mut ranges: Vec<_> = extras.iter().flat_map(|r| r.files()).map(|f| &f.range).collect();
     ranges.sort_by(|a, b| order.compare(&a.lo, &b.lo));
-    let mut sum = extras.iter().map(Run::bytes).fold(0, u64::saturating_add);
-    let mut counted = 0;
+    let sum = extras.iter().map(Run::bytes).fold(0, u64::saturating_add);
+    let (mut under, mut counted) = (0u64, 0);
     for range in ranges {
         let span = base.overlapping_span(range, order);
         let fresh = span.start.max(counted)..span.end.max(counted);
         counted = fresh.end;
-        sum = base.files()[fresh].iter().fold(sum, |s, f| s.saturating_add(f.bytes));
+        under = base.files()[fresh].iter().fold(under, |s, f| s.saturating_add(f.bytes));
     }
-    sum
+    sum.saturating_add(under.min(sum.saturating_mul(options.multiplier.into())))
 }
 
 /// Whether policies wish for level 0 to go down. Where ranges go down by themselves, what counts is the depth over a key, and
@@ -230,17 +231,24 @@ fn is_l0_due(version: &Version, options: &PlanOptions) -> bool {
     if !options.policy.has_buckets() {
         return full || version.level(0).runs().len() as u64 >= u64::from(trigger);
     }
-    let by_bytes = options.policy == PolicyKind::Adaptive || options.buckets.by_bytes;
-    let least = if full && by_bytes { 2.min(trigger) } else { trigger };
+    // Under `bucket`, what is two runs deep goes down only where those have a bucket's part of the bytes.
+    let few = full && options.policy == PolicyKind::Adaptive;
+    let least = if few { 2.min(trigger) } else { trigger };
     version.max_depth(0) >= least
         || bytes >= options.level_base_bytes.saturating_mul(2)
         || is_crowded(version, options)
 }
 
-/// The bytes of every level that is due, as all of it goes down.
+/// The bytes of the newest runs of every level that is due, those by which it has too many: that a level is due and
+/// goes down is its rhythm, and a large one may have more than what stops writers.
 fn tiered_debt(version: &Version, options: &PlanOptions) -> u64 {
     let due = |l: &Level| version.max_depth(*l) >= options.tier_runs(*l);
-    (0..=options.last_level()).filter(due).map(|l| version.bytes(l)).fold(0, u64::saturating_add)
+    let surplus = |l: Level| {
+        let runs = version.level(l).runs();
+        let newest = (runs.len() + 1).saturating_sub(options.tier_runs(l) as usize);
+        runs[..newest].iter().map(Run::bytes).fold(0, u64::saturating_add)
+    };
+    (0..=options.last_level()).filter(due).map(surplus).fold(0, u64::saturating_add)
 }
 
 /// Bytes of L0 that the third rule of `universal` would rewrite now: what writers can be asked to wait for. What lies

@@ -5,7 +5,7 @@
 //! a function of the tree alone.
 
 use lithify_base::{Key, Level};
-use lithify_lsm::{FileRef, Version};
+use lithify_lsm::{FileRef, Run, Version};
 
 use crate::nouns::options::PlanOptions;
 use crate::nouns::pri::CompactionPri;
@@ -18,13 +18,17 @@ pub const SEEDS_KEPT: usize = 128;
 /// Idle seeds of one level that are tried before the next level gets its turn.
 pub const SEEDS_TRIED: usize = 50;
 
-/// The best files of `level` that no job held when the plan began. The oldest stratum first: a
+/// The best files of the `wanted` runs of `level` that no job held when the plan began. The oldest stratum first: a
 /// newer one cannot pass it. A file may have become locked since.
-pub(crate) fn order_seeds(view: &View, level: Level) -> Vec<FileRef> {
+pub(crate) fn order_seeds(
+    view: &View,
+    level: Level,
+    wanted: impl Fn(&Run) -> bool,
+) -> Vec<FileRef> {
     let order = view.order();
     let mut out = Vec::new();
     let runs = view.version.level(level).runs();
-    for (r, run) in runs.iter().enumerate().rev() {
+    for (r, run) in runs.iter().enumerate().rev().filter(|(_, run)| wanted(run)) {
         let overlaps = view.version.overlap_below(level, r);
         let start = match (view.options.pri, view.version.cursor(level)) {
             (CompactionPri::RoundRobin, Some(key)) => run.lower_bound(key, order),
@@ -91,7 +95,7 @@ impl View<'_> {
     /// Idle files of `level` in the order in which they should be compacted. A caller tries
     /// [`SEEDS_TRIED`] of those that it may take.
     pub fn seeds(&self, level: Level) -> impl Iterator<Item = &FileRef> {
-        let all = self.seeds[usize::from(level)].get_or_init(|| order_seeds(self, level));
+        let all = self.seeds[usize::from(level)].get_or_init(|| order_seeds(self, level, |_| true));
         all.iter().filter(|f| self.is_idle(f))
     }
 }

@@ -8,7 +8,7 @@ use lithify_base::{FileId, MAX_LEVELS};
 use lithify_lsm::{Version, index};
 
 use crate::measures::score;
-use crate::nouns::options::{PlanOptions, PolicyKind};
+use crate::nouns::options::{L0_RUNS_MAX, PlanOptions, PolicyKind};
 use crate::nouns::spec::InFlight;
 use crate::nouns::view::{MemState, View};
 
@@ -79,10 +79,6 @@ pub struct Stall {
     /// Estimated bytes that compactions still have to rewrite.
     pub debt: u64,
 }
-
-/// A small L0 with many short files must not be mistaken for a deep one, yet every run is one more
-/// child of each iterator: this many runs stop writes at any depth.
-const L0_RUNS_MAX: usize = 2000;
 
 /// Buckets make many files of one run; this many files of L0 stop writes at any depth.
 const L0_FILES_MAX: usize = 20_000;

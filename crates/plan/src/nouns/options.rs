@@ -134,6 +134,13 @@ impl PolicyKind {
 
 /// Fewest buckets of a first map: of two or three none could ever be twice as hot as the average.
 pub(crate) const FIRST_BUCKETS: u32 = 8;
+
+/// A small L0 with many short files must not be mistaken for a deep one, yet every run is one more
+/// child of each iterator: this many runs stop writes at any depth.
+pub(crate) const L0_RUNS_MAX: usize = 2000;
+/// A trigger above this counts as this: what writers wait for must be due before they are stopped.
+const TRIGGER_MAX: u32 = L0_RUNS_MAX as u32 / 2;
+
 /// Most buckets of a first map of `adaptive`, where each gets [`WORTH_A_FILE`] of a memtable. `adaptive` needs few jobs at
 /// once, as each waits until it is worth its bytes; but the more buckets there are, the shorter are its jobs, and the less
 /// the other buckets gather meanwhile. Each file costs the thread that flushes as much time as 115 KiB of entries, and where nothing
@@ -408,13 +415,13 @@ impl PlanOptions {
             PolicyKind::Leveled => 1,
             // Writers that are stopped add no run: what they wait for must be due by then.
             PolicyKind::Tiered | PolicyKind::DfTiered => self.tier_runs(0),
-            _ => self.l0_trigger.max(1),
+            _ => self.l0_trigger.clamp(1, TRIGGER_MAX),
         }
     }
     /// Runs of the tree from which `universal` looks for some to merge. Writers that are stopped add no
     /// run, so it is less than what stops them.
     pub fn universal_trigger(&self) -> usize {
-        self.l0_trigger.min(self.l0_stop.saturating_sub(1)) as usize
+        self.l0_trigger.min(TRIGGER_MAX).min(self.l0_stop.saturating_sub(1)) as usize
     }
     /// Idle runs over a key at which `level` is taken down (tiered policies).
     pub fn tier_runs(&self, level: Level) -> u32 {

@@ -2,7 +2,7 @@
 //! what lies under it there (`steps::descent`); jobs on disjoint key ranges run at
 //! the same time.
 //!
-//! Keeps: what it sends down makes no extra run. Leaves to others: conflicts (`rule`), the piling up
+//! Keeps: what it sends down makes no extra run, and extra runs that are there go into their base. Leaves to others: conflicts (`rule`), the piling up
 //! of L0 (`hybrid`).
 
 use std::ops::ControlFlow::{self, Continue};
@@ -16,7 +16,7 @@ use crate::nouns::spec::{Candidate, Prio};
 use crate::nouns::view::View;
 use crate::rule::offers::{Offers, Policy};
 use crate::steps::descent::{Descent, Told};
-use crate::steps::l0;
+use crate::steps::{extras, l0};
 
 /// Refused wishes of one level in one round: enough that a late rejection does not hide the level.
 const REFUSED_PER_LEVEL: usize = 4;
@@ -57,7 +57,8 @@ pub(super) fn by_rank(view: &View, rules: &L0Rules, offers: &mut Offers) -> Cont
             Descent { level, need, stays: &|_| false, told }.run(view, offers)?;
         }
     }
-    Continue(())
+    // What came from outside, or from another policy: it is debt, and writers may wait for its end.
+    extras::settle(view, offers)
 }
 
 /// Whether L0 could go down, for all that is plain to see.

@@ -169,8 +169,8 @@ impl Group {
     }
 }
 
-/// A part of a component that is too large for one job: from its topmost level one level down, as
-/// many files in key order as fit, at least one.
+/// A part of a component that is too large for one job: from its topmost level one level down, or from the extra
+/// runs of the last one into their base, as many files in key order as fit, at least one.
 fn piece(
     view: &View,
     request: &ManualRequest,
@@ -182,6 +182,10 @@ fn piece(
     let below = if top == 0 { view.targets.base } else { top + 1 };
     let to = Pos::base(below.min(target));
     let mut seeds: Vec<FileRef> = files.into_iter().filter(|f| f.pos.level == top).collect();
+    // What is there already goes nowhere by itself: with that alone the same job would come again and again.
+    if seeds.iter().any(|f| f.pos != to) {
+        seeds.retain(|f| f.pos != to);
+    }
     seeds.sort_by(|a, b| order.compare(&a.range.lo, &b.range.lo).then(a.pos.cmp(&b.pos)));
     let limit = request.max_job_bytes.min(view.limits.disk_free);
     let mut best = close(view.version, &seeds[..1], to);

@@ -34,7 +34,7 @@ use std::ops::Range;
 use lithify_base::{Level, Pos};
 use lithify_lsm::{FileRef, Run};
 
-use crate::measures::seed::SEEDS_TRIED;
+use crate::measures::seed::{SEEDS_TRIED, order_seeds};
 use crate::nouns::files::{bytes, hull};
 use crate::nouns::spec::{Candidate, Kind, Prio, Reason};
 use crate::nouns::view::{Flight, View};
@@ -164,8 +164,9 @@ impl<'v, 'a> Ages<'v, 'a> {
     /// Files of the second oldest run with what lies under them, least under them first.
     fn slices(&self, run: &Run, to: Pos, reason: &Reason, offers: &mut Offers) -> ControlFlow<()> {
         let view = self.view;
-        let seeds = view.seeds(run.pos.level).filter(|f| f.pos == run.pos).take(SEEDS_TRIED);
-        for seed in seeds {
+        // Of this run alone: the level may be the last one, whose base has seeds enough to hide all others.
+        let seeds = order_seeds(view, run.pos.level, |r| r.pos == run.pos);
+        for seed in seeds.iter().filter(|f| view.is_idle(f)).take(SEEDS_TRIED) {
             let Some(at) = run.index_of(seed.id) else { continue };
             let mut best = None;
             for end in at + 1..=run.files().len() {

@@ -30,7 +30,7 @@ use lithify_base::{Level, Pos};
 use lithify_lsm::{FileRef, Run};
 
 use crate::measures::age::is_older;
-use crate::measures::seed::SEEDS_TRIED;
+use crate::measures::seed::{SEEDS_TRIED, order_seeds};
 use crate::nouns::files::hull;
 use crate::nouns::spec::{Candidate, Kind, Prio, Reason};
 use crate::nouns::view::View;
@@ -122,11 +122,8 @@ fn too_much_space(view: &View) -> Option<Candidate> {
     let mut levels: Vec<Level> = (0..=oldest.pos.level).collect();
     levels.sort_by_key(|&l| std::cmp::Reverse(view.version.bytes(l)));
     let percent = u64::try_from(percent).unwrap_or(u64::MAX);
-    let seeds = levels
-        .into_iter()
-        .flat_map(|l| view.seeds(l).take(SEEDS_TRIED))
-        .filter(|f| f.pos != oldest.pos);
-    seeds
-        .take(TRIED)
-        .find_map(|f| wish(view, f, below(view, f)?, Reason::SizeAmp { percent, limit }))
+    let newer = |l: Level| order_seeds(view, l, |run| run.pos != oldest.pos).into_iter();
+    let idle = |l: Level| newer(l).filter(|f| view.is_idle(f)).take(SEEDS_TRIED);
+    let mut seeds = levels.into_iter().flat_map(idle).take(TRIED);
+    seeds.find_map(|f| wish(view, &f, below(view, &f)?, Reason::SizeAmp { percent, limit }))
 }

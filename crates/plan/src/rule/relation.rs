@@ -39,6 +39,7 @@ use lithify_base::{Comparator, FileId, JobId, KeyRange, Pos};
 use lithify_lsm::{FileRef, Run, Version, Violation, check};
 
 use crate::nouns::files::{hull, sort_inputs};
+use crate::nouns::options::PolicyKind;
 use crate::nouns::spec::{Bounds, Candidate, JobSpec, Kind, Out};
 use crate::nouns::view::{Flight, View};
 
@@ -257,7 +258,7 @@ pub enum Placement {
 
 /// Where files from outside may be placed: on top of what they overlap at the shallowest level that
 /// has, or is promised, any of their range; at the bottom if no level has. The memtables must not
-/// overlap them any more.
+/// overlap them any more. A store that forgets by age drops the bottom first: there they are the newest of L0.
 ///
 /// ```text
 ///   L0.7   a--c        p--r         files over j..n: nothing in L0 overlaps, but job 1 takes
@@ -274,6 +275,9 @@ pub fn place(view: &View, range: &KeyRange) -> Placement {
                     .iter()
                     .any(|k| k.out.level == level && k.hull.overlaps(range, order))
     };
+    if view.options.policy == PolicyKind::Fifo {
+        return Placement::NewestOfL0;
+    }
     match (0..=view.options.last_level()).find(|&l| meets(l)) {
         Some(0) => Placement::NewestOfL0,
         Some(level) => Placement::At(view.top(level, range)),

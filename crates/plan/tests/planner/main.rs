@@ -5,6 +5,7 @@ mod life;
 
 mod admission;
 mod datadriven;
+mod inherited;
 mod invariants;
 mod naive;
 mod offers;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lithify_base::{Error, ErrorKind, KeyRange, Pos};
+use lithify_lsm::{FileMeta, FileRef};
 use lithify_plan::{Cost, CutPolicy, JobSpec, JobState, Kind, Prio, Reason};
 
 use super::World;
@@ -132,4 +133,67 @@ fn what_is_dropped_brings_nothing_back() {
     w.on(Event::EditSynced);
     assert_eq!(w.core.version().file_count(), 0);
     assert_eq!(drop_all(&mut w, "z"), [0; 0]);
+}
+
+/// What was to follow a drop that no manifest has room for is given up with it: it would pass what stays.
+#[test]
+fn what_follows_a_change_that_is_given_up_is_given_up() {
+    let tree = [(Pos::new(0, 5), "m", "n"), (Pos::new(0, 4), "a", "z")];
+    let mut w = World::with_tree(0, &tree);
+    let dropped: Vec<_> = w.core.version().files().take(1).cloned().collect();
+    let spec = |kind, inputs: &[FileRef], out, after| {
+        Arc::new(JobSpec {
+            kind,
+            inputs: inputs.iter().map(|f| f.id).collect(),
+            out,
+            hull: KeyRange::incl(&b"a"[..], &b"z"[..]),
+            cuts: CutPolicy::default(),
+            after,
+            prio: Prio::Normal,
+            est: Cost::default(),
+            reason: Reason::Said("for a test".to_owned()),
+        })
+    };
+    let gone = w.core.job_id();
+    let gone_spec = spec(Kind::Drop, &dropped, Pos::base(6), Vec::new());
+    let edit = crate::jobs::instant_edit(gone, &gone_spec, &dropped);
+    w.core.jobs.add_built(gone, gone_spec, dropped, edit);
+    w.core.outsiders.asked.insert(gone, 1);
+    let older: Vec<_> = w.core.version().files().skip(1).cloned().collect();
+    let follower = w.core.job_id();
+    w.core.jobs.add_compaction(follower, spec(Kind::Df, &older, Pos::base(1), vec![gone]), older);
+    w.on(Event::Tick);
+    w.commit().expect("the drop has nothing to wait for");
+    w.on(Event::EditFailed { error: Error::new(ErrorKind::NoSpace, "full") });
+    assert_eq!(done(&mut w, 1), Some(Some(ErrorKind::OutcomeUnknown)));
+    let aborted = w.take(|c| matches!(c, Command::Abort { job } if *job == follower).then_some(()));
+    assert!(aborted.is_some(), "it was to follow");
+    w.built(follower, Pos::base(1), "a", "z");
+    assert!(w.core.read_only().is_none() && w.core.in_flight().is_empty());
+}
+
+/// Tables of an ingestion that was refused, or whose outcome was unknown until another edit was durable, are deleted.
+#[test]
+fn tables_that_did_not_come_in_are_deleted() {
+    let mut w = World::new(0);
+    let ids = |files: &[FileMeta]| files.iter().map(|f| f.id).collect::<Vec<_>>();
+    let deleted = |c: &Command| match c {
+        Command::Discard { files } => Some(files.clone()),
+        _ => None,
+    };
+    let files = vec![w.file(Pos::new(0, 0), "b", "c"), w.file(Pos::new(0, 0), "x", "y")];
+    let given_up = ids(&files);
+    w.on(Event::Outside { id: 1, request: Outside::Ingest { files } });
+    w.commit().expect("it is placed");
+    w.on(Event::EditFailed { error: Error::new(ErrorKind::NoSpace, "full") });
+    assert_eq!(w.take(deleted), None, "the next open may find them in the tree");
+    w.now += crate::retry::LONGEST;
+    w.flush(1, "a", "b");
+    assert_eq!(w.take(deleted), Some(given_up));
+    w.on(Event::Closing);
+    let files = vec![w.file(Pos::new(0, 0), "b", "c")];
+    let refused = ids(&files);
+    w.on(Event::Outside { id: 2, request: Outside::Ingest { files } });
+    assert_eq!(done(&mut w, 2), Some(Some(ErrorKind::ShuttingDown)));
+    assert_eq!(w.take(deleted), Some(refused));
 }

@@ -230,6 +230,21 @@ fn what_never_fits_is_told_beside_others_at_work() {
     assert_eq!(answer(&mut w), Some(Some(ErrorKind::NoSpace)));
 }
 
+/// A family with nothing to compact does not say that there is no room while a compaction of another may free some.
+#[test]
+fn what_others_have_at_work_may_free_room() {
+    let mut all = Taken { promised: MIB, made: 0, running: 1, busy: 1 };
+    let mut w = with_room(MIB);
+    beside(&mut w, &mut all, Event::Tick);
+    beside(&mut w, &mut all, Event::DiskFree { bytes: MIB / 16, disk: u64::MAX - 1 });
+    assert!(w.core.is_short(), "there is no room for a memtable");
+    assert_eq!(stuck(&mut w), None);
+    (all.running, all.busy, all.promised) = (0, 0, 0);
+    beside(&mut w, &mut all, Event::Tick);
+    beside(&mut w, &mut all, Event::DiskFree { bytes: MIB / 16, disk: u64::MAX - 1 });
+    assert_eq!(stuck(&mut w), Some(Some(ErrorKind::NoSpace)));
+}
+
 /// A column family is dropped while a compaction of it is at work: what that took others may take again.
 #[test]
 fn the_core_of_a_dropped_family_gives_back_what_it_took() {
