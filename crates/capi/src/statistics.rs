@@ -106,7 +106,7 @@ impl Histogram {
             max: micros(l.max),
             min: micros(l.min),
             count: l.count,
-            sum: (micros(l.mean) * l.count as f64).round() as u64,
+            sum: micros(l.sum).round() as u64,
         }
     }
     fn not_kept() -> Histogram {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use lithify_bench::fold::columns_of_terminal;
 use lithify_bench::{StandardOutput, Usage, check_can_write};
 use lithify_plan::PolicyKind;
@@ -43,6 +43,7 @@ const CHANGE_NUM: u64 = 2_000_000;
 /// Flags of `lithify lab`; flatten them into a command line.
 #[derive(Clone, Debug, Args)]
 #[command(about = None, long_about = None, after_help = EXAMPLES)]
+#[command(group(ArgGroup::new("beside").args(["grid", "change", "offer"])))]
 pub struct LabCommand {
     #[command(flatten)]
     flags: flags::Flags,
@@ -50,17 +51,19 @@ pub struct LabCommand {
     grid: GridArgs,
     /// Change the disk, the processors or the keys in the middle of each life, and tell how long it
     /// takes to recover
-    #[arg(long, help_heading = "Changes", conflicts_with = "grid")]
+    #[arg(long, help_heading = "Changes")]
     change: bool,
     /// Offer this percentage of what each policy sustains, at a steady rate, and tell how late writes are
-    #[arg(long, value_name = "PERCENT", help_heading = "Changes", conflicts_with_all = ["grid", "change"])]
+    #[arg(long, value_name = "PERCENT", help_heading = "Changes")]
+    // A client that rests would be late for its own rest.
+    #[arg(conflicts_with = "bursts")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     offer: Option<u32>,
     /// Also tell about levels, kinds of jobs and pairs of levels
-    #[arg(long, short, help_heading = "Output")]
+    #[arg(long, short, help_heading = "Output", conflicts_with_all = ["grid", "change", "offer"])]
     long: bool,
     /// Write every tenth of a second of every life, or every cell of the grid, to FILE
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with_all = ["change", "offer"])]
     csv: Option<PathBuf>,
 }
 
@@ -73,7 +76,6 @@ impl LabCommand {
         self.grid.check().map_err(Usage::of)?;
         self.csv.as_deref().map_or(Ok(()), |file| check_can_write("--csv", file))?;
         if self.grid.asked() {
-            limits::check(&self.flags).map_err(Usage::of)?;
             let chosen = self.chosen().map_err(Usage::of)?;
             return grid::run(&self.grid, &chosen, self.csv.as_deref());
         }
@@ -162,14 +164,74 @@ fn tell(text: &str) -> Result<()> {
     Ok(StandardOutput::tell(&format!("{text}\n"))?)
 }
 
-/// The setups that a line of flags asks for.
 #[cfg(test)]
-pub(crate) fn setups_of(flags: &str) -> Result<Vec<Setup>> {
-    #[derive(clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        lab: LabCommand,
+pub(crate) use tests::setups_of;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lab(flags: &str) -> Result<LabCommand> {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            lab: LabCommand,
+        }
+        let words = std::iter::once("lab").chain(flags.split_whitespace());
+        Ok(<Line as clap::Parser>::try_parse_from(words)?.lab)
     }
-    let words = std::iter::once("lab").chain(flags.split_whitespace());
-    <Line as clap::Parser>::try_parse_from(words)?.lab.setups()
+
+    /// The setups that a line of flags asks for.
+    pub(crate) fn setups_of(flags: &str) -> Result<Vec<Setup>> {
+        lab(flags)?.setups()
+    }
+
+    #[track_caller]
+    fn refused(flags: &str, says: &str) {
+        let command = lab(flags).and_then(|lab| lab.grid.check());
+        let told = command.expect_err(flags).to_string();
+        assert!(told.contains(says), "{flags}: {told}");
+    }
+
+    #[test]
+    fn what_one_form_would_not_look_at_is_refused_beside_it() {
+        let grid = "--grid [<SIZE>]";
+        for flag in ["--threads 4", "--value-size 64", "--cores 8", "--load zipf", "--trace"] {
+            refused(&format!("--grid {flag}"), flag.split(' ').next().unwrap());
+            refused(&format!("{flag} --grid"), grid);
+        }
+        for flag in ["--hold 0.9", "--hold-most 0.9", "--svg a.svg", "--every 2", "--jobs 1"] {
+            refused(flag, grid);
+            refused(&format!("--change {flag}"), "--change");
+        }
+        refused("--tries 3", "--offer <PERCENT>");
+        for form in ["--change", "--offer 95"] {
+            for flag in ["--csv a.csv", "--long", "--trace", "--grid"] {
+                refused(&format!("{form} {flag}"), form.split(' ').next().unwrap());
+            }
+        }
+        refused("--offer 95 --change", "--change");
+        refused("--offer 95 --bursts 10,10", "--bursts");
+    }
+
+    #[test]
+    fn without_opponents_a_grid_is_not_held_against_them_and_not_drawn() {
+        for flag in ["--hold 0.9", "--hold-most 0.9", "--svg a.svg"] {
+            refused(&format!("--grid --opponents none {flag}"), "give opponents");
+        }
+        assert!(lab("--grid --opponents none --csv a.csv").unwrap().grid.check().is_ok());
+    }
+
+    #[test]
+    fn what_each_form_looks_at_is_taken() {
+        for flags in [
+            "--grid full --policies hybrid --svg a.svg --csv a.csv --tries 3",
+            "--grid --hold 0.9 --hold-most 0.95",
+            "--change --threads 4 --tries 7 --seed 2",
+            "--offer 95 --tries 3 --num 1M",
+            "--long --trace --csv a.csv --bursts 10,10",
+        ] {
+            assert!(lab(flags).is_ok_and(|lab| lab.grid.check().is_ok()), "{flags}");
+        }
+    }
 }

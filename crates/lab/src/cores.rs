@@ -42,6 +42,11 @@ impl Cores {
         self.cores = cores.max(0.01);
     }
 
+    /// How many there are now.
+    pub fn count(&self) -> f64 {
+        self.cores
+    }
+
     fn speed(&self) -> f64 {
         (self.cores / self.tasks.len().max(1) as f64).min(1.0)
     }

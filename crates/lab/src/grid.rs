@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use lithify_bench::fold::columns_of_terminal;
 use lithify_bench::{StandardOutput, Usage, check_can_write};
@@ -50,6 +50,7 @@ enum Size {
 
 /// Flags of the grid.
 #[derive(Clone, Debug, Args)]
+#[command(mut_args(of_a_grid))]
 pub(crate) struct GridArgs {
     /// Judge a policy over a grid of machines and loads, against the best static one in each cell
     #[arg(long, value_name = "SIZE", num_args = 0..=1, default_missing_value = "coarse", help_heading = "Grid")]
@@ -70,7 +71,7 @@ pub(crate) struct GridArgs {
     jobs: Option<usize>,
     /// Lives of each contestant in each cell, or through each change, whose puts cost up to 4% more or less
     /// and which are as much longer or shorter: the median counts
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=63), help_heading = "Grid")]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=63), help_heading = "Grid", requires = "beside")]
     tries: u32,
     /// Take every so many-th cell only
     #[arg(long, default_value_t = 1, help_heading = "Grid")]
@@ -86,12 +87,23 @@ pub(crate) struct GridArgs {
     hold_most: Option<f64>,
 }
 
+/// Without a grid its flags would do nothing, but for the number of lives.
+fn of_a_grid(flag: Arg) -> Arg {
+    let is_of = flag.get_help_heading() == Some("Grid");
+    match flag.get_id().as_str() {
+        "grid" | "tries" => flag,
+        // What conflicts with a flag is not missed where it requires it.
+        _ if is_of => flag.requires("grid").conflicts_with_all(["change", "offer"]),
+        _ => flag,
+    }
+}
+
 impl GridArgs {
     pub(crate) fn asked(&self) -> bool {
         self.grid.is_some()
     }
 
-    /// Refuses numbers that make no sense.
+    /// Refuses what makes no sense.
     pub(crate) fn check(&self) -> Result<()> {
         within("--grid-cores", self.grid_cores, 0.1, 4096.0)?;
         within("--every", self.every as f64, 1.0, 100_000.0)?;
@@ -104,7 +116,22 @@ impl GridArgs {
         for (flag, given, least, most) in given {
             given.map_or(Ok(()), |given| within(flag, given, least, most))?;
         }
-        Ok(())
+        let beside = [
+            ("--hold", self.hold.is_some()),
+            ("--hold-most", self.hold_most.is_some()),
+            ("--svg", self.svg.is_some()),
+        ];
+        match beside.iter().find(|(_, given)| *given && self.is_alone()) {
+            Some((flag, _)) => bail!(
+                "{flag} and --opponents none: there is nothing that the policy is beside; give opponents"
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// True if there are to be no opponents.
+    fn is_alone(&self) -> bool {
+        self.opponents == ["none"]
     }
 
     /// Lives of each contestant, or through each change.
@@ -259,7 +286,7 @@ fn opponents(args: &GridArgs) -> Result<Vec<Contestant>> {
     };
     let list: Vec<&str> = match args.opponents.as_slice() {
         [] => usual.split(',').collect(),
-        [none] if none == "none" => Vec::new(),
+        _ if args.is_alone() => Vec::new(),
         some => some.iter().map(String::as_str).collect(),
     };
     let mut all = Vec::new();

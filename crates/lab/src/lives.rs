@@ -47,6 +47,11 @@ fn every_policy_comes_to_rest() {
             life.at_end,
             life.at_load_end
         );
+        assert!(
+            life.worst_debt >= life.at_load_end.debt,
+            "{name} owed {} at most",
+            life.worst_debt
+        );
         assert!(life.load.mean_active() <= 8.0 && life.installs > 50, "{name} does little");
     }
 }

@@ -6,7 +6,7 @@
 //! stability in LSM-based storage systems", VLDB 2020). A write is late by the time from the moment it was
 //! due until it is in the memtable. Only the second half of a life counts.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use lithify_bench::fold::to_columns;
 
 use crate::command::show::table;
@@ -14,6 +14,9 @@ use crate::grid::varied;
 use crate::setup::Setup;
 use crate::sudden::{loaded, middle, rate, second_half};
 use crate::world::live;
+
+/// Steps of the second half, at least: with fewer, one more or less makes more than a tenth of the rate.
+const LEAST: usize = 10;
 
 /// How late the writes of a life were, seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,10 +43,12 @@ impl Late {
 /// What a policy sustains, writes per second, and how late writes are at `share` of it.
 ///
 /// # Errors
-/// A life that broke an invariant.
+/// A life that broke an invariant, or that is over before there is a rate.
 pub(crate) fn offered(setup: &Setup, share: f64) -> Result<(f64, Late)> {
     let life = live(setup)?;
-    let rate = rate(second_half(loaded(&life), life.user_bytes)) / setup.bytes.user;
+    let counted = second_half(loaded(&life), life.user_bytes);
+    ensure!(counted.len() >= LEAST, "the life is too short; give more writes");
+    let rate = rate(counted) / setup.bytes.user;
     let life = live(&Setup { offered: Some(share * rate), ..setup.clone() })?;
     Ok((rate, Late::of(&life.late[life.late.len() / 2..])))
 }
@@ -52,7 +57,7 @@ pub(crate) fn offered(setup: &Setup, share: f64) -> Result<(f64, Late)> {
 /// where it takes more than so many columns.
 ///
 /// # Errors
-/// A life that broke an invariant.
+/// As of [`offered`].
 pub(crate) fn report(
     setups: &[Setup],
     share: f64,
@@ -102,6 +107,15 @@ mod tests {
         let (rate, late) = offered(&setup(), 0.1).unwrap();
         assert!(rate > 1_000.0, "{rate}");
         assert!(late.max < 0.005, "{late:?}");
+    }
+
+    #[test]
+    fn a_life_without_a_rate_is_refused() {
+        for num in [1, 10_000] {
+            let short = Setup { num, keys: num, ..setup() };
+            let told = offered(&short, 0.95).unwrap_err().to_string();
+            assert_eq!(told, "the life is too short; give more writes");
+        }
     }
 
     #[test]

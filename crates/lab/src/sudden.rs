@@ -22,7 +22,7 @@ use lithify_bench::fold::to_columns;
 use crate::command::show::table;
 use crate::grid::varied;
 use crate::setup::{Change, Setup};
-use crate::tally::{STEP, Step};
+use crate::tally::{STEP, Step, sum};
 use crate::world::{Life, live};
 
 /// Steps over which a rate is a mean: five seconds.
@@ -138,7 +138,7 @@ pub(crate) fn second_half(steps: &[Step], bytes: f64) -> &[Step] {
 
 /// User bytes per second.
 pub(crate) fn rate(steps: &[Step]) -> f64 {
-    let bytes: f64 = steps.iter().map(|s| s.bytes).sum();
+    let bytes = sum(steps.iter().map(|s| s.bytes));
     bytes * 1e9 / (STEP as f64 * steps.len().max(1) as f64)
 }
 
@@ -152,12 +152,12 @@ fn back(steps: &[Step], least: f64) -> Option<f64> {
 
 /// Mean and standard deviation of the active compactions.
 fn spread(steps: &[Step]) -> (f64, f64) {
-    let all = |s: &Step| s.active.values().sum::<f64>();
-    let means = steps.chunks(SECOND).map(|c| c.iter().map(all).sum::<f64>() / c.len() as f64);
+    let all = |s: &Step| sum(s.active.values().copied());
+    let means = steps.chunks(SECOND).map(|c| sum(c.iter().map(all)) / c.len() as f64);
     let means: Vec<f64> = means.collect();
     let n = means.len().max(1) as f64;
-    let mean = means.iter().sum::<f64>() / n;
-    (mean, (means.iter().map(|m| (m - mean).powi(2)).sum::<f64>() / n).sqrt())
+    let mean = sum(means.iter().copied()) / n;
+    (mean, (sum(means.iter().map(|m| (m - mean).powi(2))) / n).sqrt())
 }
 
 /// Every change for each of `setups`, as a table that is folded where it takes more than so many columns.
@@ -217,6 +217,12 @@ mod tests {
     }
 
     #[test]
+    fn what_is_of_no_step_is_nothing_and_not_minus_nothing() {
+        let (mean, deviation) = spread(&[]);
+        assert_eq!(format!("{:.1} {mean:.1} {deviation:.1}", rate(&[])), "0.0 0.0 0.0");
+    }
+
+    #[test]
     fn the_second_half_is_by_bytes() {
         let there = steps(&[(10, 30.0), (30, 10.0)]);
         assert_eq!(second_half(&there, 600.0).len(), 31);
@@ -233,13 +239,15 @@ mod tests {
 
     #[test]
     fn a_change_from_the_start_is_a_setup_with_it() {
-        let slow = Change::Bandwidth(10 << 20);
-        let changed = live(&slow.from_start(&setup())).unwrap();
-        let mut always = setup();
-        always.device.bandwidth = 10 << 20;
-        let always = live(&always).unwrap();
-        assert_eq!(changed.changed, Some(0.0));
-        assert_eq!(Life { changed: None, ..changed }, always);
+        let mut slow = setup();
+        slow.device.bandwidth = 10 << 20;
+        let few = Setup { cores: 1.0, ..setup() };
+        for (change, always) in [(Change::Bandwidth(10 << 20), slow), (Change::Cores(1.0), few)] {
+            let changed = live(&change.from_start(&setup())).unwrap();
+            assert_eq!(changed.changed, Some(0.0));
+            let always = live(&always).unwrap();
+            assert!(Life { changed: None, ..changed } == always, "{change:?} from the start");
+        }
     }
 
     #[test]

@@ -10,6 +10,11 @@ use lithify_plan::{Cause, Kind};
 /// Length of a step of the series, nanoseconds.
 pub const STEP: u64 = 100_000_000;
 
+/// Zero of nothing, where [`Iterator::sum`] has minus zero, which is printed.
+pub(crate) fn sum(of: impl Iterator<Item = f64>) -> f64 {
+    of.fold(0.0, |all, one| all + one)
+}
+
 /// Jobs of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KindTally {
@@ -45,12 +50,11 @@ pub struct Span {
 impl Span {
     /// Mean number of active compactions.
     pub fn mean_active(&self) -> f64 {
-        self.active.values().sum::<f64>() / self.seconds.max(1e-9)
+        sum(self.active.values().copied()) / self.seconds.max(1e-9)
     }
     /// Share of time with more than half of `slots` active.
     pub fn more_than_half(&self, slots: usize) -> f64 {
-        // A sum over nothing would be minus zero.
-        let busy = self.at_once.iter().skip(slots / 2 + 1).fold(0.0, |s, x| s + x);
+        let busy = sum(self.at_once.iter().skip(slots / 2 + 1).copied());
         busy / self.seconds.max(1e-9)
     }
     /// Seconds writers waited in all: slowed down, stopped.
@@ -179,5 +183,10 @@ mod tests {
         assert_eq!(t.steps.len(), 2);
         assert!((t.steps[0].active[&(0, 1)] - 1.0).abs() < 1e-9);
         assert!((t.steps[1].active[&(1, 2)] - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_had_no_jobs_has_none_and_not_minus_none() {
+        assert_eq!(format!("{:.2}", Span::default().mean_active()), "0.00");
     }
 }

@@ -369,9 +369,6 @@ impl World<'_> {
         if self.tally.steps.len() > steps {
             let debt = self.core.debt();
             let depth = self.core.version().max_depth(0);
-            if self.client != ClientState::Over {
-                self.worst_debt = self.worst_debt.max(debt);
-            }
             for step in &mut self.tally.steps[steps..] {
                 (step.debt, step.l0_depth) = (debt, depth);
             }
@@ -424,6 +421,10 @@ impl World<'_> {
         let commands = self.core.on(event, self.now);
         if self.setup.check {
             self.check(before);
+        }
+        // Debt is of the tree, so it has its peaks where one is installed.
+        if self.core.installs() > before && self.client != ClientState::Over {
+            self.worst_debt = self.worst_debt.max(self.core.debt());
         }
         for command in commands {
             self.execute(command);

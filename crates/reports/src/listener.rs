@@ -21,6 +21,7 @@ use crate::reentry::Mark;
 
 /// Events that wait to be delivered; those beyond are dropped, and their number is told instead.
 const QUEUE_MAX: usize = 4096;
+
 /// What an event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -181,9 +182,11 @@ struct Queue {
 impl Queue {
     /// The next event; behind them all, how many were dropped.
     fn next(&mut self) -> Option<DbEvent> {
-        if let Some(event) = self.events.pop_front() {
-            return Some(event);
-        }
+        self.events.pop_front().or_else(|| self.missing())
+    }
+
+    /// How many were dropped since this was told last, if any.
+    fn missing(&mut self) -> Option<DbEvent> {
         let count = std::mem::take(&mut self.dropped);
         let told = || DbEvent::new(self.dropped_at, "events_dropped", &[("count", count.into())]);
         (count > 0).then(told)
@@ -202,14 +205,14 @@ impl Listeners {
         Listeners { all: all.into_iter().map(listener).collect(), ..Listeners::default() }
     }
 
-    /// Queues an event, if anybody listens.
     /// True if there are no listeners.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
     /// True if they have heard everything.
     pub fn have_heard_all(&self) -> bool {
-        self.queue.lock().events.is_empty()
+        let queue = self.queue.lock();
+        queue.events.is_empty() && queue.dropped == 0
     }
 
     /// Queues an event for them, without waiting.
@@ -223,6 +226,9 @@ impl Listeners {
             queue.dropped_at = at;
             return;
         }
+        // Told where they are missing: the queue may have one more than its most.
+        let missing = queue.missing();
+        queue.events.extend(missing);
         queue.events.push_back(DbEvent::new(at, name, fields));
     }
 
@@ -272,5 +278,23 @@ mod tests {
         assert_eq!((told.kind(), told.number("count")), (EventKind::EventsDropped, Some(3)));
         assert_eq!(told.at(), Duration::from_nanos(QUEUE_MAX as u64 + 2));
         assert_eq!(heard.last().map(DbEvent::kind), Some(EventKind::Ingested));
+    }
+
+    /// Otherwise a listener that never hears all there is would not hear of it at all.
+    #[test]
+    fn what_is_missing_is_told_where_it_is_missing() {
+        let heard = Arc::new(Last(Mutex::default()));
+        let listeners = Listeners::new(vec![heard.clone()]);
+        for n in 0..QUEUE_MAX as u64 + 3 {
+            listeners.push(Mono(n), "flush_end", &[("bytes", n.into())]);
+        }
+        assert!(listeners.deliver_one(Mark::fresh()));
+        listeners.push(Mono(9000), "ingested", &[]);
+        while listeners.deliver_one(Mark::fresh()) {}
+        assert!(listeners.have_heard_all());
+        let heard = heard.0.lock();
+        let end: Vec<&str> = heard[QUEUE_MAX - 1..].iter().map(DbEvent::name).collect();
+        assert_eq!(end, ["flush_end", "events_dropped", "ingested"]);
+        assert_eq!(heard[QUEUE_MAX].number("count"), Some(3));
     }
 }

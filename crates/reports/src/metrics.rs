@@ -246,6 +246,8 @@ pub struct Histogram {
 pub struct Latency {
     /// Number of samples.
     pub count: u64,
+    /// All samples together.
+    pub sum: Duration,
     /// Mean.
     pub mean: Duration,
     /// Half of the samples were at most this.
@@ -321,7 +323,7 @@ impl Histogram {
         if count == 0 {
             return Latency::default();
         }
-        let max = self.max.load(Relaxed);
+        let (sum, max) = (self.sum.load(Relaxed), self.max.load(Relaxed));
         let quantile = |per_mille: u64| {
             let rank = (count * per_mille).div_ceil(1000).max(1);
             let mut seen = 0;
@@ -335,7 +337,8 @@ impl Histogram {
         };
         Latency {
             count,
-            mean: Duration::from_nanos(self.sum.load(Relaxed) / count),
+            sum: Duration::from_nanos(sum),
+            mean: Duration::from_nanos(sum / count),
             p50: quantile(500),
             p95: quantile(950),
             p99: quantile(990),

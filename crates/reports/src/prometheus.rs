@@ -45,8 +45,7 @@ impl Text {
         for (quantile, time) in [("0.5", of.p50), ("0.99", of.p99), ("0.999", of.p999)] {
             self.sample(name, &[("quantile", &quantile)], time.as_secs_f64());
         }
-        let sum = of.mean.as_secs_f64() * of.count as f64;
-        self.sample(&format!("{name}_sum"), &[], sum);
+        self.sample(&format!("{name}_sum"), &[], of.sum.as_secs_f64());
         self.sample(&format!("{name}_count"), &[], of.count);
     }
 }
@@ -179,6 +178,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
+    use crate::metrics::Metrics;
     use crate::stats::LevelStats;
     use lithify_compact::EngineReport;
 
@@ -210,6 +210,23 @@ mod tests {
         all
     }
 
+    /// A rate over a counter that falls is that of one that began again.
+    #[test]
+    fn sums_of_times_only_grow() {
+        let metrics = Metrics::new();
+        let mut last = 0.0;
+        for nanos in [1_000_999, 1, 1, 1] {
+            metrics.get.record(nanos);
+            let stats = Stats { get_latency: metrics.get.latency(), ..Stats::default() };
+            let all = read(&stats.prometheus());
+            let samples = &all["lithify_get_seconds"].1;
+            let sum = samples.iter().find(|s| s.0 == "lithify_get_seconds_sum").unwrap().1;
+            assert!(sum > last, "{sum} after {last}");
+            last = sum;
+        }
+        assert_eq!(last, 0.001_001_002);
+    }
+
     #[test]
     fn every_figure_stands_there_once_with_its_type() {
         let mut stats = Stats { disk_bytes: 7, ..Stats::default() };
@@ -219,7 +236,7 @@ mod tests {
             (0..7).map(|level| LevelStats { level, files: 2, ..Default::default() }).collect();
         stats.stalls = vec![("odd \"cause\"\\", Duration::from_millis(250))];
         stats.write_latency =
-            Latency { count: 4, mean: Duration::from_secs(2), ..Latency::default() };
+            Latency { count: 4, sum: Duration::from_secs(8), ..Latency::default() };
         let mut engine = EngineReport::default();
         (engine.name, engine.parts, engine.bytes) = ("gpu", 1, 2);
         (engine.failures, engine.unsuitable, engine.passed) = (3, 4, 5);

@@ -43,18 +43,20 @@ fn a_grid_prints_the_regret_of_every_cell_and_draws_it() {
 #[test]
 fn what_makes_no_sense_is_refused_with_what_there_is() {
     for (args, hint) in [
-        (["--policies", "best"], "hybrid"),
-        (["--load", "odd"], "mixgraph"),
-        (["--bursts", "10"], "10,10"),
-        (["--dilate", "0.5"], "from 1"),
-        (["--cores", "0"], "from 0.1"),
-        (["--threads", "0"], "from 1"),
-        (["--memtable", "0"], "from 65536"),
-        (["--l0", "10,5,1"], "4,20,36"),
-        (["--cpu-ns-per-byte", "-1"], "from 0"),
-        (["--hold", "NaN"], "from 0"),
+        (&["--policies", "best"][..], "hybrid"),
+        (&["--load", "odd"], "mixgraph"),
+        (&["--bursts", "10"], "10,10"),
+        (&["--dilate", "0.5"], "from 1"),
+        (&["--cores", "0"], "from 0.1"),
+        (&["--threads", "0"], "from 1"),
+        (&["--memtable", "0"], "from 65536"),
+        (&["--l0", "10,5,1"], "4,20,36"),
+        (&["--cpu-ns-per-byte", "-1"], "from 0"),
+        (&["--grid", "--hold", "NaN"], "from 0"),
+        (&["--hold", "0.9"], "--grid"),
+        (&["--grid", "--threads", "4"], "--threads"),
     ] {
-        let output = lithify(&[&["lab"], &args[..]].concat());
+        let output = lithify(&[&["lab"], args].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && said.contains(hint), "{args:?}: {said}");
     }

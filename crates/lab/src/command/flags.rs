@@ -1,7 +1,7 @@
 //! The flags of a life, and the setup that they ask for. Names and defaults follow `lithify bench`.
 
 use anyhow::{Result, bail};
-use clap::Args;
+use clap::{Arg, Args};
 use lithify_bench::{parse_bytes, parse_count};
 use lithify_plan::{DfWhen, PlanOptions, PolicyKind};
 
@@ -21,6 +21,7 @@ const FPGA_HOST_NS: f64 = 1.02;
 
 /// What is modelled.
 #[derive(Clone, Debug, Args)]
+#[command(mut_args(beside_a_grid))]
 pub(super) struct Flags {
     /// Policies, one life or grid for each [default: adaptive,hybrid,df-leveled,bucket; of the
     /// grid, adaptive, which is a database's default]
@@ -189,8 +190,13 @@ pub(super) struct Flags {
     #[arg(long, default_value_t = 3600.0, help_heading = "Model")]
     pub(super) drain_limit: f64,
     /// Also tell about each job, commit and verdict on writes
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["change", "offer"])]
     pub(super) trace: bool,
+}
+
+/// The machines and loads of a grid are its own; it takes policies only.
+fn beside_a_grid(flag: Arg) -> Arg {
+    if flag.get_id() == "policies" { flag } else { flag.conflicts_with("grid") }
 }
 
 pub(super) fn setup(f: &Flags, policy: PolicyKind, threads: u32) -> Result<Setup> {

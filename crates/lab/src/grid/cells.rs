@@ -168,6 +168,7 @@ impl Cell {
         let (_, merge, flush, left) = PROCESSORS[self.processor];
         s.bytes = entry_bytes(16, value);
         s.bytes.disk *= left;
+        s.bytes.block *= left;
         // Merging is counted per byte on disk, flushing per byte in memory.
         s.merge_ns = (s.merge_ns + merge) / left;
         s.flush_ns += flush;

@@ -181,7 +181,7 @@ fn rough(v: &Verdict) -> Vec<(String, f64, f64)> {
     all
 }
 
-/// A line for each cell and contestant.
+/// A line for each cell and contestant; without opponents there is no regret.
 pub(super) fn csv(v: &Verdict) -> String {
     let mut out = String::from(
         "cpu,value,memtable,load,disk,threads,policy,mb_per_s,regret,write_amplification,\
@@ -189,16 +189,20 @@ pub(super) fn csv(v: &Verdict) -> String {
     );
     for c in &v.cells {
         let best = c.best(&v.opponents, |_| true).1.rate;
+        let regret = |s: &super::Score| match v.opponents.is_empty() {
+            true => String::new(),
+            false => format!("{:.4}", s.rate / best),
+        };
         let names = std::iter::once(format!("judged: {}", v.name));
         let names = names.chain(v.opponents.iter().map(|o| o.name()));
         for (name, s) in names.zip(std::iter::once(&c.own).chain(&c.others)) {
             let _ = writeln!(
                 out,
-                "{},{},{name},{:.3},{:.4},{:.3},{:.3},{:.2}",
+                "{},{},{name},{:.3},{},{:.3},{:.3},{:.2}",
                 row_name(&c.cell).join(","),
                 c.cell.threads(),
                 s.rate / 1e6,
-                s.rate / best,
+                regret(s),
                 s.amplification,
                 s.long_waits,
                 s.active,

@@ -64,6 +64,24 @@ fn a_report_names_the_worst_cell_and_where_more_threads_are_slower() {
 }
 
 #[test]
+fn without_opponents_there_is_no_regret() {
+    let c = Judged { others: vec![], ..judged(coarse()[0], 90.0, [60.0, 100.0]) };
+    let v = Verdict { name: "bucket".into(), opponents: vec![], cells: vec![c] };
+    let told = show::csv(&v);
+    assert!(told.lines().nth(1).unwrap().contains(",judged: bucket,90.000,,"), "{told}");
+}
+
+#[test]
+fn a_block_is_compressed_as_its_entries_are() {
+    for processor in 0..cells::PROCESSORS.len() {
+        let bytes = |cell: Cell| cell.setup(PolicyKind::Hybrid, 1, 120, 16.0).bytes;
+        let plain = Cell { processor: 0, ..coarse()[0] };
+        let (plain, less) = (bytes(plain), bytes(Cell { processor, ..plain }));
+        assert!((less.block / less.disk - plain.block / plain.disk).abs() < 1e-9, "{less:?}");
+    }
+}
+
+#[test]
 fn tables_fit_the_terminal() {
     let at = |threads| Cell { threads, ..coarse()[0] };
     let cells = vec![judged(at(0), 100.0, [100.0, 90.0]), judged(at(1), 80.0, [100.0, 120.0])];

@@ -95,8 +95,8 @@ impl World<'_> {
 
     /// Copies are short, so those that have a core keep it to their end, and no more than cores go on
     /// at once; the others wait.
-    fn copy(&mut self) {
-        while (self.copying as f64) < self.setup.cores
+    pub(super) fn copy(&mut self) {
+        while f64::from(self.copying) < self.cores.count()
             && let Some(id) = self.copies.pop_front()
         {
             let Some(Moving { transfer, served, .. }) = self.moving[id as usize] else { continue };

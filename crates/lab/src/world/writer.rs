@@ -45,7 +45,10 @@ impl World<'_> {
         self.changed = Some(self.now);
         match change {
             Change::Bandwidth(bandwidth) => self.device.set_bandwidth(bandwidth),
-            Change::Cores(cores) => self.cores.set_cores(self.now, cores),
+            Change::Cores(cores) => {
+                self.cores.set_cores(self.now, cores);
+                self.copy();
+            }
             Change::Keys(keys) => self.keys.narrow(keys),
         }
     }
