@@ -11,13 +11,15 @@
 //!   Torn   ssssssss|wwww|xx          SizeAhead ssssssss|0000|000000
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lithify_env::Random;
 use lithify_env::sync::Arc;
 
 use crate::choices::Dice;
-use crate::disk::{Change, Content, Dir, DirId, Disk, Inode, Names, Naming, Node, Pending};
+use crate::disk::{
+    Change, Content, Dir, DirId, Disk, Ino, Inode, Names, Naming, Node, PAGE, Pending, pieces,
+};
 
 /// A way in which a crash treats what was on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,13 +75,12 @@ impl Kind {
     }
 }
 
-const PAGE: usize = 4096;
 const SECTOR: usize = 512;
 
 /// What a crash of `kind` leaves of `disk`.
 pub fn image(disk: &Disk, kind: Kind, dice: &Dice) -> Disk {
     let moment = match kind {
-        Kind::GlobalPrefix => dice.choose(disk.position as u32 + 1, "moment") as usize,
+        Kind::GlobalPrefix => moment(disk, dice),
         _ => usize::MAX,
     };
     let last = disk.inodes.values().filter_map(|i| i.pending.last()).map(|p| p.at).max();
@@ -87,6 +88,30 @@ pub fn image(disk: &Disk, kind: Kind, dice: &Dice) -> Disk {
     let mut out = Disk::default();
     crash.keep(0, &mut out);
     out
+}
+
+/// A moment for [`Kind::GlobalPrefix`]: right before something that is on its way, or behind all of it. Most
+/// moments of a life are before all of it, and would leave what [`Kind::Synced`] leaves.
+fn moment(disk: &Disk, dice: &Dice) -> usize {
+    let names = disk.dirs.values().flat_map(|dir| dir.pending.iter().map(|p| p.at));
+    let reachable: BTreeSet<Ino> = disk.dirs.values().flat_map(named).collect();
+    let files = reachable.iter().map(|ino| &disk.inodes[ino]);
+    let bytes = files.flat_map(|inode| inode.pending.iter().map(|p| p.at));
+    let all: BTreeSet<usize> = names.chain(bytes).collect();
+    let chosen = dice.choose(all.len() as u32 + 1, "moment") as usize;
+    all.into_iter().nth(chosen).unwrap_or(usize::MAX)
+}
+
+/// The files that a crash may leave in a directory: a file that no name may lead to is as good as gone.
+fn named(dir: &Dir) -> impl Iterator<Item = Ino> {
+    let new = dir.pending.iter().filter_map(|p| match &p.what {
+        Naming::Set(_, node) | Naming::Rename(_, _, node) => Some(node),
+        Naming::Remove(_) => None,
+    });
+    dir.durable.values().chain(new).filter_map(|node| match node {
+        Node::File(ino) => Some(*ino),
+        Node::Dir(_) => None,
+    })
 }
 
 struct Crash<'a> {
@@ -199,10 +224,8 @@ impl Crash<'_> {
                     continue;
                 }
             };
-            let mut from = 0;
-            while from < bytes.len() {
+            for (from, to) in pieces(offset, bytes.len(), piece) {
                 let at = offset + from;
-                let to = bytes.len().min(from + piece - at % piece);
                 let ways = if piece == SECTOR { 3 } else { 2 };
                 match self.dice.choose(ways, "piece") {
                     0 => crate::disk::write(&mut content, at, &bytes[from..to]),
@@ -213,7 +236,6 @@ impl Crash<'_> {
                         crate::disk::write(&mut content, at, &other);
                     }
                 }
-                from = to;
             }
         }
         if size_arrived && content.len() < inode.visible.len() {
@@ -288,4 +310,34 @@ pub fn fingerprint(disk: &Disk) -> u64 {
         }
     }
     sum.digest()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choices::Stream;
+    use crate::disk::Entry;
+
+    /// A long life that is durable, and the last few changes of two files and a directory that are not.
+    #[test]
+    fn every_global_prefix_of_what_is_on_its_way_is_left() {
+        let mut disk = Disk::default();
+        let write = |ino, at: usize| Entry::Write(ino, at, vec![at as u8 + 1].into());
+        let create = |name: &str, ino| Entry::Create(0, name.to_owned(), ino);
+        [create("a", 1), create("b", 2)].iter().for_each(|entry| disk.apply(entry));
+        for n in 0..500 {
+            disk.apply(&write(1, n % 9));
+        }
+        [Entry::SyncFile(1), Entry::SyncDir(0)].iter().for_each(|entry| disk.apply(entry));
+        // Bytes of a file without a name are no moment.
+        [create("c", 3), write(3, 0), Entry::SyncDir(0)].iter().for_each(|e| disk.apply(e));
+        [Entry::Remove(0, "c".to_owned()), Entry::SyncDir(0)].iter().for_each(|e| disk.apply(e));
+        let last = [write(1, 20), write(2, 30), create("d", 4), write(2, 31), write(1, 21)];
+        last.iter().for_each(|entry| disk.apply(entry));
+        let left: BTreeSet<u64> = (0..200)
+            .map(|seed| Dice::new(Stream::seeded(seed, "crash")))
+            .map(|dice| fingerprint(&image(&disk, Kind::GlobalPrefix, &dice)))
+            .collect();
+        assert_eq!(left.len(), last.len() + 1);
+    }
 }

@@ -11,6 +11,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use lithify_env::sync::Arc;
+use lithify_env::{Random, random::derive_seed};
+
+/// What a system writes at a time, bytes.
+pub const PAGE: usize = 4096;
 
 /// Number of a file; never used twice on a disk.
 pub type Ino = u32;
@@ -73,6 +77,35 @@ pub fn write(content: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     content[offset..end].copy_from_slice(bytes);
 }
 
+/// Does `change` to `content`, but for the pages that `random` leaves out; a length is set or not.
+fn write_partly(content: &mut Vec<u8>, change: &Change, random: &mut Random) {
+    match change {
+        Change::Write { offset, bytes } => {
+            for (from, to) in pieces(*offset, bytes.len(), PAGE) {
+                if random.one_in(2) {
+                    write(content, offset + from, &bytes[from..to]);
+                }
+            }
+        }
+        Change::SetLen(len) => {
+            if random.one_in(2) {
+                content.resize(*len, 0);
+            }
+        }
+    }
+}
+
+/// The parts of a write of `len` bytes at `offset` that lie in one piece of a file each.
+pub fn pieces(offset: usize, len: usize, piece: usize) -> impl Iterator<Item = (usize, usize)> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let to = len.min(from + piece - (offset + from) % piece);
+        let part = (from < len).then_some((from, to));
+        from = to;
+        part
+    })
+}
+
 /// A change of a directory's names.
 #[derive(Clone, Debug)]
 pub enum Naming {
@@ -132,6 +165,9 @@ pub enum Forgets {
     Reverts,
     /// They are still on their way: some may arrive, and a later sync may bring them all.
     Delays,
+    /// Some pages of each write are written, the others are forgotten as with `Keeps`. Which ones follows
+    /// from the number, and from where in the log the sync is.
+    Partly(u32),
 }
 
 /// One change of a disk.
@@ -235,7 +271,7 @@ impl Disk {
             }
             Entry::SetLen(ino, len) => self.change(at, *ino, Change::SetLen(*len)),
             Entry::SyncFile(ino) => self.sync(*ino),
-            Entry::SyncFailed(ino, how) => self.forget(*ino, *how),
+            Entry::SyncFailed(ino, how) => self.forget(at, *ino, *how),
             Entry::SyncDir(id) => {
                 let dir = self.dirs.get_mut(id).expect("synced directories exist");
                 dir.pending.clear();
@@ -268,12 +304,19 @@ impl Disk {
         inode.pending.drain(..).for_each(|p| p.what.apply(content));
     }
 
-    fn forget(&mut self, ino: Ino, how: Forgets) {
+    fn forget(&mut self, at: usize, ino: Ino, how: Forgets) {
         let inode = self.inodes.get_mut(&ino).expect("files that are synced exist");
         match how {
             Forgets::Keeps => inode.forgot = true,
             Forgets::Reverts => inode.visible = inode.durable.clone(),
             Forgets::Delays => return,
+            Forgets::Partly(seed) => {
+                inode.forgot = true;
+                let content = Arc::make_mut(&mut inode.durable);
+                let seed = derive_seed(at as u64, "pages") ^ u64::from(seed);
+                let mut random = Random::from_seed(seed);
+                inode.pending.iter().for_each(|p| write_partly(content, &p.what, &mut random));
+            }
         }
         inode.pending.clear();
     }

@@ -18,7 +18,7 @@ use crate::choices::{Dice, Stream};
 use crate::crash::{Kind, fingerprint, image};
 use crate::disk::{Disk, Entry};
 use crate::marks::Marks;
-use crate::model::Journal;
+use crate::model::{Expected, Journal};
 use crate::plan::{Crash, Level, Plan};
 use crate::world::{Shape, Violation, World};
 
@@ -203,7 +203,12 @@ impl Explorer<'_> {
                 // course of a few seeds.
                 let spread = derive_seed(self.seed, "kinds") as usize;
                 let kind = Kind::ALL[(at * 5 + variant as usize * 3 + spread) % all];
-                self.crash_at(&disk, recorded, at, kind, &mut seen)?;
+                let path = match variant as usize / all {
+                    0 => format!("crash {at} {}", kind.name()),
+                    // The kinds come round again, with other choices.
+                    round => format!("crash {at} {} {round}", kind.name()),
+                };
+                self.crash_at(&disk, recorded, (at, kind), &path, &mut seen)?;
             }
             if let Some(entry) = recorded.log.get(at) {
                 disk.apply(entry);
@@ -216,23 +221,22 @@ impl Explorer<'_> {
         &mut self,
         disk: &Disk,
         recorded: &Recorded,
-        at: usize,
-        kind: Kind,
-        seen: &mut BTreeSet<(u64, (usize, usize))>,
+        (at, kind): (usize, Kind),
+        path: &str,
+        seen: &mut BTreeSet<(u64, Expected)>,
     ) -> Outcome<()> {
-        let path = format!("crash {at} {}", kind.name());
-        self.dice.swap(self.stream(&path, "image"));
+        self.dice.swap(self.stream(path, "image"));
         let image = image(disk, kind, &self.dice);
         let choices = self.dice.taken();
-        let bounds = recorded.journal.bounds(at, is_kill(kind, &self.shape));
+        let expected = recorded.journal.expected(at, is_kill(kind, &self.shape));
         let print = fingerprint(&image);
         self.tally.sum = self.tally.sum.rotate_left(5) ^ print;
-        if !seen.insert((print, bounds)) {
+        if !seen.insert((print, expected)) {
             self.tally.twins += 1;
             return Ok(());
         }
         let level = recorded.ended(at, kind, choices);
-        self.check(image, vec![level], &recorded.journal, at, &path)
+        self.check(image, vec![level], &recorded.journal, at, path)
     }
 
     /// Opens an image and checks it; then perhaps works on, and crashes again.

@@ -240,6 +240,17 @@ pub struct Journal {
     clock: Vec<(usize, u64)>,
 }
 
+/// What is to be expected after a crash; equal, for one life, only if the same states may be left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Expected {
+    /// The oldest state.
+    pub least: usize,
+    /// The newest one.
+    pub most: usize,
+    /// How many writes are never to be seen any more.
+    pub gone: usize,
+}
+
 #[derive(Clone, Debug)]
 struct State {
     /// The sums after it.
@@ -323,7 +334,12 @@ impl Journal {
 
     /// The last write that is there.
     fn last(&self) -> usize {
-        self.states.iter().rposition(|s| s.gone == usize::MAX).unwrap_or(0)
+        self.last_of(self.writes())
+    }
+
+    /// The last of the first `count` writes that is there.
+    pub fn last_of(&self, count: usize) -> usize {
+        self.states[..=count].iter().rposition(|s| s.gone == usize::MAX).unwrap_or(0)
     }
 
     /// Writes begun.
@@ -340,11 +356,18 @@ impl Journal {
         (least.map_or(0, |k| k.1), most.unwrap_or(0))
     }
 
+    /// Which states a crash at `position` may leave: as `bounds` says, and not those that are gone.
+    pub fn expected(&self, position: usize, kill: bool) -> Expected {
+        let (least, most) = self.bounds(position, kill);
+        let gone = self.states.iter().filter(|s| s.gone <= position).count();
+        Expected { least, most, gone }
+    }
+
     /// Which of the states that a crash at `position` may leave looks as it was `seen`, the newest of
     /// them.
     pub fn find(&self, position: usize, kill: bool, seen: Seen) -> Option<usize> {
         let (least, most) = self.bounds(position, kill);
-        let may = |s: &State| seen.is(&s.sums) && position <= s.gone;
+        let may = |s: &State| seen.is(&s.sums) && position < s.gone;
         (least..=most).rev().find(|&i| may(&self.states[i]))
     }
 

@@ -4,7 +4,7 @@
 //! that has crashed is told to be [`dead`](SimFs::kill): every call fails from then on, so the
 //! database in it comes to its end without touching the image that was taken of it.
 //!
-//! Keeps: one call is at most one entry; a call that fails has no entry, but a failed sync.
+//! Keeps: a call that fails has no entry, but a failed sync, and a call that did what it says it did not.
 //! Leaves to others: what goes wrong when (`faults`); paths that go up (`..`), links to directories,
 //! permissions, times.
 
@@ -110,8 +110,13 @@ impl State {
         if self.dead {
             return Err(Errno::IO);
         }
-        self.faults.call(self.log.len())?;
-        call(self)
+        let at = self.log.len();
+        self.faults.call(at)?;
+        let done = call(self)?;
+        if self.log.len() > at {
+            self.faults.changed(at)?;
+        }
+        Ok(done)
     }
 
     /// How many of `wanted` bytes a transfer moves.
@@ -189,9 +194,9 @@ impl State {
 
     fn sync(&mut self, ino: Ino) -> Raw<()> {
         match self.sync_fails() {
-            Some(forgets) => {
+            Some((forgets, with)) => {
                 self.enter(Entry::SyncFailed(ino, forgets));
-                Err(Errno::IO)
+                Err(with)
             }
             None => {
                 self.enter(Entry::SyncFile(ino));
@@ -200,8 +205,8 @@ impl State {
         }
     }
 
-    /// Whether the sync asked for now fails, and what becomes of the bytes.
-    fn sync_fails(&mut self) -> Option<Forgets> {
+    /// Whether the sync asked for now fails, what becomes of the bytes, and how.
+    fn sync_fails(&mut self) -> Option<(Forgets, Errno)> {
         let disk = &self.disk;
         self.faults.sync(self.log.len(), || used(disk))
     }
@@ -348,9 +353,9 @@ impl Fs for SimFs {
         self.on("sync_dir", dir, |s| {
             let id = s.dir(dir)?;
             match s.sync_fails() {
-                Some(_) => {
+                Some((_, with)) => {
                     s.enter(Entry::SyncDirFailed(id));
-                    Err(Errno::IO)
+                    Err(with)
                 }
                 None => {
                     s.enter(Entry::SyncDir(id));
@@ -374,8 +379,10 @@ impl Fs for SimFs {
                 Some(Node::File(ino)) => ino,
                 None => s.create(path)?,
             };
-            if s.locked.insert(ino) { Ok(ino) } else { Err(Errno::WOULDBLOCK) }
+            if s.locked.contains(&ino) { Err(Errno::WOULDBLOCK) } else { Ok(ino) }
         })?;
+        // A lock that is said to have failed is not held.
+        self.0.lock().locked.insert(ino);
         Ok(Box::new(SimLock { fs: self.clone(), ino, path: path.to_path_buf() }))
     }
 }

@@ -1,5 +1,5 @@
 //! Nothing left to choice: every position of the canonical workloads is crashed, every sync fails
-//! in each of four ways, every call in each of eight.
+//! in each of six ways, every call in each of ten.
 //!
 //! ```text
 //!   positions   run once, crash after each change of the disk, in several kinds each
@@ -28,20 +28,27 @@ use crate::workloads::Workload;
 use crate::world::{Violation, World};
 
 /// The ways in which a sync fails: the bytes stay readable and are never written, or go back, or
-/// are still on their way (all three reported once); or all later syncs fail, too.
-pub const SYNC_WAYS: [(&str, Forgets, bool); 4] = [
-    ("keeps", Forgets::Keeps, false),
-    ("reverts", Forgets::Reverts, false),
-    ("delays", Forgets::Delays, false),
-    ("keeps, and all later ones fail", Forgets::Keeps, true),
+/// are still on their way, or some pages are written and others are not, or they stay and there is said to be no
+/// space (all five reported once); or all later syncs fail, too.
+pub const SYNC_WAYS: [(&str, Forgets, Errno, bool); 6] = [
+    ("keeps", Forgets::Keeps, Errno::IO, false),
+    ("reverts", Forgets::Reverts, Errno::IO, false),
+    ("delays", Forgets::Delays, Errno::IO, false),
+    ("writes some pages", Forgets::Partly(0), Errno::IO, false),
+    ("keeps, with ENOSPC", Forgets::Keeps, Errno::NOSPC, false),
+    ("keeps, and all later ones fail", Forgets::Keeps, Errno::IO, true),
 ];
 
+/// A way in which call number `nth` fails, once or from then on.
+type CallWay = fn(nth: u64, sticky: bool) -> Fault;
+
 /// The ways in which a call fails, each once and for good.
-const CALL_WAYS: [(&str, Option<Errno>); 4] = [
-    ("EIO", Some(Errno::IO)),
-    ("ENOSPC", Some(Errno::NOSPC)),
-    ("EINTR", Some(Errno::INTR)),
-    ("short", None),
+pub const CALL_WAYS: [(&str, CallWay); 5] = [
+    ("EIO", |nth, sticky| Fault::Call { nth, with: Errno::IO, sticky }),
+    ("ENOSPC", |nth, sticky| Fault::Call { nth, with: Errno::NOSPC, sticky }),
+    ("EINTR", |nth, sticky| Fault::Call { nth, with: Errno::INTR, sticky }),
+    ("short", |nth, sticky| Fault::Short { nth, sticky }),
+    ("done, and EIO", |nth, sticky| Fault::CallAfter { nth, with: Errno::IO, sticky }),
 ];
 
 /// How much of everything is done.
@@ -76,9 +83,9 @@ pub struct Count {
     pub images: u64,
     /// Images that were the same as one before.
     pub twins: u64,
-    /// Syncs that failed, each in four ways.
+    /// Syncs that failed, each in all of [`SYNC_WAYS`].
     pub sync_sites: u64,
-    /// Calls that failed, each in eight ways.
+    /// Calls that failed, each in all of [`CALL_WAYS`], once and for good.
     pub call_sites: u64,
     /// Lives in which something failed.
     pub disturbed: u64,
@@ -110,8 +117,9 @@ pub fn sweep(workload: &Workload, part: &Part, count: &mut Count) -> Result<(), 
     sweep.reaches(&calm).map_err(blame(workload.name.to_owned()))?;
     sweep.positions(&calm).map_err(blame(format!("{}, crashed", workload.name)))?;
     sweep.reopenings(&calm).map_err(blame(format!("{}, crashed twice", workload.name)))?;
-    sweep.syncs(calm.syncs)?;
-    sweep.calls(calm.calls)
+    let armed = sweep.armed().map_err(blame(format!("{}, nothing fails", workload.name)))?;
+    sweep.syncs(armed.syncs)?;
+    sweep.calls(armed.calls)
 }
 
 struct Sweep<'a> {
@@ -156,6 +164,13 @@ impl Sweep<'_> {
         Ok(Recorded { log, journal, marks, strike, calls, syncs })
     }
 
+    /// Lives once where storage may fail at any time and never does: a life in which it does is like this
+    /// one up to then. Its syncs and calls are not those of a calm life, in which more happens.
+    fn armed(&mut self) -> Result<Recorded, Violation> {
+        let (nth, forgets, with) = (u64::MAX, Forgets::Keeps, Errno::IO);
+        self.record(Some(Fault::Sync { nth, forgets, with, sticky: false }))
+    }
+
     fn reaches(&self, recorded: &Recorded) -> Result<(), Violation> {
         let mut marks = recorded.marks.clone();
         marks.read(&recorded.log);
@@ -192,17 +207,15 @@ impl Sweep<'_> {
                 self.dice.swap(Stream::seeded((at * 16 + variant) as u64, self.workload.name));
                 let image = image(&disk, kind, &self.dice);
                 let kill = kind == Kind::Everything && recorded.strike.is_none();
-                let bounds = recorded.journal.bounds(at, kill);
-                if !seen.insert((fingerprint(&image), bounds)) {
+                let expected = recorded.journal.expected(at, kill);
+                if !seen.insert((fingerprint(&image), expected)) {
                     self.count.twins += 1;
                     continue;
                 }
                 let opened = self.open(image, recorded, at, kind);
                 opened.map_err(|v| {
                     let (what, kind) = (entry_before(&recorded.log, at), kind.name());
-                    Violation(format!(
-                        "position {at} (after: {what}), {kind}, bounds {bounds:?}: {v}"
-                    ))
+                    Violation(format!("position {at} (after: {what}), {kind}, {expected:?}: {v}"))
                 })?;
             }
         }
@@ -257,12 +270,12 @@ impl Sweep<'_> {
     fn syncs(&mut self, syncs: u64) -> Result<(), Violation> {
         self.count.sync_sites += syncs;
         for nth in 0..syncs {
-            for (way, forgets, sticky) in SYNC_WAYS {
+            for (way, forgets, with, sticky) in SYNC_WAYS {
                 let name = self.workload.name;
                 let blame = |v| Violation(format!("{name}, sync {nth} fails and {way}: {v}"));
-                let disturbed = self.disturbed(Fault::Sync { nth, forgets, sticky });
+                let disturbed = self.disturbed(Fault::Sync { nth, forgets, with, sticky });
                 let recorded = disturbed.map_err(blame)?;
-                let Some(strike) = recorded.strike else { continue };
+                let strike = recorded.strike.ok_or_else(unmet).map_err(blame)?;
                 let places = spread(strike, recorded.log.len(), self.part.after_sync);
                 self.crash(Disk::default(), &recorded, places, 2).map_err(blame)?;
             }
@@ -275,17 +288,19 @@ impl Sweep<'_> {
         let Part { every_call, first_call, .. } = *self.part;
         for nth in (first_call % every_call..calls).step_by(every_call as usize) {
             self.count.call_sites += 1;
-            for (way, with) in CALL_WAYS {
+            for (way, fault) in CALL_WAYS {
                 for sticky in [false, true] {
                     let name = self.workload.name;
                     let how = if sticky { "from then on" } else { "once" };
                     let blame = |v| Violation(format!("{name}, call {nth}, {way} {how}: {v}"));
-                    let fault = match with {
-                        Some(with) => Fault::Call { nth, with, sticky },
-                        None => Fault::Short { nth, sticky },
-                    };
+                    let fault = fault(nth, sticky);
                     let recorded = self.disturbed(fault).map_err(blame)?;
-                    let Some(strike) = recorded.strike else { continue };
+                    let strike = match (recorded.strike, fault) {
+                        (Some(strike), _) => strike,
+                        (None, Fault::Call { .. }) => return Err(blame(unmet())),
+                        // Only transfers can be cut short, and only changes be made.
+                        (None, _) => continue,
+                    };
                     let places = spread(strike, recorded.log.len(), 2);
                     self.crash(Disk::default(), &recorded, places, 1).map_err(blame)?;
                 }
@@ -300,6 +315,10 @@ impl Sweep<'_> {
         self.count.struck += u64::from(recorded.strike.is_some());
         Ok(recorded)
     }
+}
+
+fn unmet() -> Violation {
+    Violation("it was never asked for".to_owned())
 }
 
 /// At most `most` places: right after `from`, and evenly on to `to`.

@@ -12,9 +12,10 @@ use lithify_sim::workloads::{Workload, all};
 ///
 /// Each workload is a short life about one thing the engine does. Every position of its log is
 /// crashed, every position of the openings after three of these crashes as well; every sync fails
-/// in each of four ways (the bytes stay readable and are never written; they go back; they are
-/// still on their way; all later syncs fail, too), followed by crashes; and every call fails once
-/// and for good, with EIO, ENOSPC, EINTR, and with transfers cut short.
+/// in each of six ways (the bytes stay readable and are never written; they go back; they are
+/// still on their way; some pages are written; there is said to be no space; all later syncs fail,
+/// too), followed by crashes; and every call fails once and for good, with EIO, ENOSPC, EINTR, with
+/// transfers cut short, and with EIO though it was done.
 #[derive(Args)]
 pub(crate) struct Flags {
     /// Only these workloads, as often as given.
@@ -80,8 +81,8 @@ fn table(count: &Count, spent: Duration) -> String {
         ("positions of openings crashed", count.reopenings),
         ("images opened and checked", count.images),
         ("images seen before", count.twins),
-        ("sync sites, each in 4 ways", count.sync_sites),
-        ("call sites, each in 8 ways", count.call_sites),
+        ("sync sites, each in 6 ways", count.sync_sites),
+        ("call sites, each in 10 ways", count.call_sites),
         ("lives with a failure", count.disturbed),
         ("of these, failure met", count.struck),
         ("core-seconds", spent.as_secs()),

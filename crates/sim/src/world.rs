@@ -376,17 +376,30 @@ impl World {
 
     // ---- lives
 
+    /// Closes the database and opens it again. A fault that has not struck yet is still to come: it
+    /// may strike here, and behind it.
     fn reopen(&mut self) -> Result<(), Violation> {
-        if self.shaken {
+        if self.fs.is_troubled() {
             return self.recover();
         }
         self.views.clear();
         self.marks = self.marks();
         let db = self.db.take().expect("the database is open between operations");
-        db.close().map_err(|e| failed("a close", &e))?;
+        if let Err(e) = db.close() {
+            self.excuse("a close", &e)?;
+            return self.recover();
+        }
         self.journal.synced(self.fs.position());
         self.turn_prefixes();
-        self.open()?;
+        self.pump.begin_call();
+        match self.open_home() {
+            Ok(db) => self.db = Some(db),
+            Err(e) => {
+                self.excuse("an open", &e)?;
+                return self.recover();
+            }
+        }
+        self.no_panics()?;
         self.whole_content("a reopened database")
     }
 

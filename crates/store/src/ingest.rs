@@ -40,6 +40,8 @@ pub struct StagedTable {
     dir: Dir,
     meta: FileMeta,
     operands_for: Option<String>,
+    /// What it is called now.
+    name: FileName,
     /// It is on its way into the manifest: only the next open may say that it is not wanted.
     keep: bool,
 }
@@ -59,8 +61,9 @@ impl StagedTable {
     ) -> Result<StagedTable> {
         let range = KeyRange::incl(&b""[..], &b""[..]);
         let meta = FileMeta::new(number, Pos::new(0, 0), range);
-        let mut new = StagedTable { dir: dir.clone(), meta, operands_for: None, keep: false };
         let temp = FileName::Temp(number.0);
+        let (dir_of_it, operands_for) = (dir.clone(), None);
+        let mut new = StagedTable { dir: dir_of_it, meta, operands_for, name: temp, keep: false };
         let opened = dir.fs().open(path, OpenOpts::read()).or_typed()?;
         let linked = match how {
             Bring::Copy => false,
@@ -105,11 +108,11 @@ impl StagedTable {
     ///
     /// # Errors
     /// Io.
-    pub fn settle(&self) -> Result<()> {
-        let number = self.meta.id.0;
-        let from = self.dir.path_of(FileName::Temp(number));
-        let to = self.dir.path_of(FileName::Table(number));
-        self.dir.fs().rename(&from, &to).or_typed()
+    pub fn settle(&mut self) -> Result<()> {
+        let to = FileName::Table(self.meta.id.0);
+        self.dir.fs().rename(&self.dir.path_of(self.name), &self.dir.path_of(to)).or_typed()?;
+        self.name = to;
+        Ok(())
     }
 
     /// Its description under `seq`, for an edit. From now on nothing but an edit decides whether it
@@ -129,9 +132,7 @@ impl StagedTable {
 impl Drop for StagedTable {
     fn drop(&mut self) {
         if !self.keep {
-            // What stays is a leftover; the next open collects the first of the two.
-            let _ = self.dir.remove(FileName::Temp(self.meta.id.0));
-            let _ = self.dir.remove(FileName::Table(self.meta.id.0));
+            let _ = self.dir.remove(self.name); // what stays is a leftover, which the next open collects
         }
     }
 }

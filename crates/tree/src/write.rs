@@ -252,7 +252,7 @@ impl Shell {
     pub fn sync_log(&self) -> Result<()> {
         let log = self.take_turn()?;
         let mut held = Held::new(self, log);
-        if let Some(error) = held.log().families[0].family.gate.refused() {
+        if let Some(error) = held.log().refused() {
             return Err(error);
         }
         self.check_replaced(held.log(), false)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lithify_base::{CfId, Error, Kind, Result, Seq, memory};
 use lithify_env::OutOfMemory;
 use lithify_journal::wal::BatchView;
-use lithify_memtable::{MemWriter, SharedWriter};
+use lithify_memtable::{MemTable, MemWriter, SharedWriter};
 
 /// Who has a write handle for a family.
 pub trait Mems {
@@ -96,6 +96,24 @@ impl Reservation {
         }
         Ok(())
     }
+}
+
+/// Memtables of so many bytes consist of whole chunks of 2 MiB or more.
+const SPARING_FROM: u64 = 4 << 20;
+/// Range deletions at which a memtable is full: a read looks through them all, which takes some tens of microseconds.
+pub const RANGE_DELETES_MANY: u64 = 4096;
+/// The most that such a memtable leaves of its last chunk.
+const SPARED_MAX: u64 = 256 << 10;
+
+/// Whether a memtable of at most so many bytes takes no more writes. One of several chunks ends a little before
+/// its bytes: the next chunk would be taken, and stay, for a few writes. One with many range deletions ends, too.
+#[inline]
+pub fn is_full(table: &MemTable, most: u64) -> bool {
+    if table.range_deletes() >= RANGE_DELETES_MANY {
+        return true;
+    }
+    let spared = if most < SPARING_FROM { 0 } else { (most / 32).min(SPARED_MAX) };
+    table.bytes() as u64 >= most - spared
 }
 
 /// The error of a memtable that finds no memory.

@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use crate::common::{scan, tiny, within};
 use lithify::{
-    Builder, Comparator, Db, Durability, ErrorKind, ReadOptions, Settings, WriteOptions,
+    Builder, ColumnFamilyOptions, Comparator, Db, Durability, ErrorKind, IngestOptions,
+    ReadOptions, Settings, WriteOptions,
 };
 use lithify_env::{Env, FaultFs, MemFs, OsRt, RtOptions};
 
@@ -148,6 +149,77 @@ fn a_second_close_waits_for_the_first() {
         }
     });
     drop(db);
+}
+
+/// What is on its way into the directory has names that are those of the next owner's files.
+#[test]
+fn a_close_waits_for_an_ingestion() {
+    let hold = Arc::new(AtomicBool::new(false));
+    let memory = Arc::new(MemFs::new());
+    let fs = {
+        let hold = hold.clone();
+        FaultFs::new(memory.clone(), move |op| {
+            let staged = op.path.extension().is_some_and(|e| e == "dbtmp");
+            while op.name == "create" && staged && hold.load(SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            None
+        })
+    };
+    let rt = Arc::new(OsRt::new(RtOptions::default()));
+    let env = Env { fs: Arc::new(fs), rt: rt.clone() };
+    let db = Builder::new(calm()).env(env.clone()).open("db").unwrap();
+    let mut table = Builder::new(calm()).env(env).table("table").unwrap();
+    table.put(b"a", b"outside").unwrap();
+    table.finish().unwrap();
+    hold.store(true, SeqCst);
+    let (one, other) = (db.clone(), db);
+    let ingestion = std::thread::spawn(move || one.ingest(&["table"], &IngestOptions::default()));
+    std::thread::sleep(Duration::from_millis(50));
+    let closer = std::thread::spawn(move || other.close());
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(!closer.is_finished(), "the lock must not go before");
+    hold.store(false, SeqCst);
+    within(LONGEST, "an ingestion and a close", move || {
+        assert_eq!(ingestion.join().unwrap().unwrap_err().kind(), ErrorKind::ShuttingDown);
+        closer.join().unwrap().unwrap();
+    });
+    let db = Builder::new(calm()).env(Env { fs: memory, rt }).open("db").unwrap();
+    assert_eq!(db.get(b"a").unwrap(), None);
+}
+
+/// A family that was dropped refuses writes, which says nothing of the others.
+#[test]
+fn a_handle_of_a_dropped_family_closes_as_any_other() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = Db::open(scratch.path(), calm()).unwrap();
+    let family = db.create_column_family("f", ColumnFamilyOptions::default()).unwrap();
+    db.drop_column_family("f").unwrap();
+    db.put_opt(b"a", b"1", &WriteOptions::at(Durability::NoWal)).unwrap();
+    Db::clone(&family).close().unwrap();
+    drop(db);
+    let db = Db::open(scratch.path(), calm()).unwrap();
+    assert_eq!(db.get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
+/// The log is lost, and nothing can be flushed: what was acknowledged without a sync is nowhere.
+#[test]
+fn a_close_says_what_is_lost() {
+    let broken = Arc::new(AtomicBool::new(false));
+    let fs = {
+        let broken = broken.clone();
+        FaultFs::new(Arc::new(MemFs::new()), move |op| {
+            let fails = op.name.contains("sync") && broken.load(SeqCst);
+            fails.then(|| std::io::Error::other("no sync").into())
+        })
+    };
+    let env = Env { fs: Arc::new(fs), rt: Arc::new(OsRt::new(RtOptions::default())) };
+    let db = Builder::new(calm()).env(env).open("db").unwrap();
+    db.put_opt(b"a", b"1", &WriteOptions::at(Durability::Buffered)).unwrap();
+    broken.store(true, SeqCst);
+    let failed = db.put_opt(b"b", b"2", &WriteOptions::at(Durability::Sync)).unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::OutcomeUnknown);
+    db.close().expect_err("the first write is lost");
 }
 
 /// Compaction is due in the tree that a read-only handle shows, and none of its business.

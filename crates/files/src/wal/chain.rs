@@ -29,7 +29,7 @@ impl WalEnd {
     /// Says that this log and those before it count no more, because all they held is in tables:
     /// later logs need not wait for them to vouch for themselves.
     pub fn set_superseded(&self) {
-        self.link.set_durable();
+        self.link.set_superseded();
     }
     /// True if every byte of this log and of those before it is on stable storage.
     pub fn is_durable(&self) -> bool {
@@ -55,9 +55,15 @@ impl Link {
     pub(super) fn set_durable(&self) {
         self.done.store(true, Ordering::Release);
     }
-    /// This log and all before it.
+    /// Neither this log nor those before it count any more.
+    pub(super) fn set_superseded(&self) {
+        let before = self.before.lock().take();
+        self.set_durable();
+        drop(before);
+    }
+    /// This log and all before it. Looks at those before in any case: what is durable leaves the chain.
     pub(super) fn is_durable(&self) -> bool {
-        self.done.load(Ordering::Acquire) && self.before_is_durable()
+        self.before_is_durable() && self.done.load(Ordering::Acquire)
     }
     /// All logs before this one. The chain is as long as there are logs still being closed.
     pub(super) fn before_is_durable(&self) -> bool {
@@ -70,5 +76,41 @@ impl Link {
             }
             Some(_) => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(link: &Arc<Link>) -> WalEnd {
+        WalEnd { record: Predecessor { log_number: 1, size: 0, last_seq: 0 }, link: link.clone() }
+    }
+
+    /// Each log ends while the one before is still being closed, and no write is synced.
+    #[test]
+    fn logs_that_are_durable_leave_the_chain() {
+        for settle in [Link::set_durable, Link::set_superseded] {
+            let mut last = Link::after(None);
+            for _ in 0..1_000_000 {
+                let next = Link::after(Some(&end(&last)));
+                settle(&last);
+                last = next;
+            }
+            assert!(last.before_is_durable());
+            settle(&last);
+            assert!(last.is_durable());
+        }
+    }
+
+    #[test]
+    fn what_is_superseded_waits_for_none_before() {
+        let first = Link::after(None);
+        let second = Link::after(Some(&end(&first)));
+        let third = Link::after(Some(&end(&second)));
+        second.set_durable();
+        assert!(!third.before_is_durable() && !end(&second).is_durable());
+        end(&second).set_superseded();
+        assert!(third.before_is_durable() && !first.is_durable());
     }
 }

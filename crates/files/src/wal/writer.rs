@@ -336,7 +336,7 @@ impl WalWriter {
     /// Closes a log that counts no more, because all that it and those before it held is in tables: as
     /// it is, for it will not be read.
     pub fn abandon(self) {
-        self.link.set_durable();
+        self.link.set_superseded();
     }
 
     /// What a seal may promise now: it vouches for the logs before this one, too.

@@ -19,6 +19,8 @@ pub enum Fault {
         nth: u64,
         /// What is left of the bytes.
         forgets: Forgets,
+        /// How it fails.
+        with: Errno,
         /// All later ones fail, too; else it is reported once, and the next one claims success.
         sticky: bool,
     },
@@ -29,6 +31,16 @@ pub enum Fault {
         /// How.
         with: Errno,
         /// All later ones fail, too.
+        sticky: bool,
+    },
+    /// A call does what it is asked for, and then says that it failed, as where the answer of a network's file
+    /// system is lost.
+    CallAfter {
+        /// Which one, counted from 0 over all calls; those that change nothing on the disk are left alone.
+        nth: u64,
+        /// What it says.
+        with: Errno,
+        /// All later ones do, too.
         sticky: bool,
     },
     /// A transfer moves one byte, or half of its bytes.
@@ -63,6 +75,8 @@ pub(super) struct Faults {
     struck: u64,
     /// The fault that is set has struck.
     has_struck: bool,
+    /// Something struck since all was well.
+    troubled: bool,
     /// Where in the log one struck first.
     first_strike: Option<usize>,
     /// Draws lengths of transfers that are cut short.
@@ -82,7 +96,8 @@ impl SimFs {
 
     /// Nothing goes wrong any more.
     pub fn heal(&self) {
-        self.0.lock().faults.fault = None;
+        let faults = &mut self.0.lock().faults;
+        (faults.fault, faults.troubled) = (None, false);
     }
 
     /// Calls made and syncs asked for so far.
@@ -99,6 +114,11 @@ impl SimFs {
     /// Whether what is set to go wrong has done so.
     pub fn has_struck(&self) -> bool {
         self.0.lock().faults.has_struck
+    }
+
+    /// Whether anything went wrong since [`SimFs::heal`], or ever.
+    pub fn is_troubled(&self) -> bool {
+        self.0.lock().faults.troubled
     }
 
     /// Whether all that is wrong now is that files may not grow.
@@ -126,7 +146,7 @@ impl Faults {
     /// It struck, with the log `at` entries long.
     pub(super) fn strike(&mut self, at: usize) {
         self.struck += 1;
-        self.has_struck = true;
+        (self.has_struck, self.troubled) = (true, true);
         self.first_strike.get_or_insert(at);
     }
 
@@ -139,6 +159,22 @@ impl Faults {
         self.calls += 1;
         match self.fault {
             Some(Fault::Call { nth: n, with, sticky }) if n == nth || (sticky && n < nth) => {
+                self.strike(at);
+                Err(with)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A call has changed the disk.
+    ///
+    /// # Errors
+    /// The one that is set for it.
+    pub(super) fn changed(&mut self, at: usize) -> Raw<()> {
+        // This call is counted already.
+        let now = self.calls - self.before.0 - 1;
+        match self.fault {
+            Some(Fault::CallAfter { nth, with, sticky }) if nth == now || (sticky && nth < now) => {
                 self.strike(at);
                 Err(with)
             }
@@ -176,20 +212,26 @@ impl Faults {
         }
     }
 
-    /// A sync is asked for: whether it fails, and what becomes of the bytes. `used` says how many bytes
-    /// all files hold.
-    pub(super) fn sync(&mut self, at: usize, used: impl FnOnce() -> u64) -> Option<Forgets> {
+    /// A sync is asked for: whether it fails, what becomes of the bytes, and how. `used` says how many
+    /// bytes all files hold.
+    pub(super) fn sync(
+        &mut self,
+        at: usize,
+        used: impl FnOnce() -> u64,
+    ) -> Option<(Forgets, Errno)> {
         let nth = self.syncs - self.before.1;
         self.syncs += 1;
         match self.fault {
-            Some(Fault::Sync { nth: n, forgets, sticky }) if n == nth || (sticky && n < nth) => {
+            Some(Fault::Sync { nth: n, forgets, with, sticky })
+                if n == nth || (sticky && n < nth) =>
+            {
                 self.strike(at);
-                Some(forgets)
+                Some((forgets, with))
             }
             Some(Fault::SyncThenFull { nth: n, forgets }) if n == nth => {
                 self.strike(at);
                 self.fault = Some(Fault::Full(used()));
-                Some(forgets)
+                Some((forgets, Errno::IO))
             }
             _ => None,
         }

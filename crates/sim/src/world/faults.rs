@@ -6,6 +6,7 @@
 use lithify::{Error, ErrorKind};
 use rustix::io::Errno;
 
+use super::timed::Opened;
 use super::{Violation, World, failed};
 use crate::disk::Forgets;
 use crate::simfs::Fault;
@@ -14,11 +15,13 @@ impl World {
     /// Storage fails from now on, or soon, once or for good.
     pub(super) fn break_something(&mut self) {
         let sticky = self.dice.choose(2, "sticky") == 1;
-        let fault = match self.dice.choose(4, "what breaks") {
+        let whole = [Forgets::Keeps, Forgets::Reverts, Forgets::Delays];
+        // What was added later comes last, so that older plans mean what they did.
+        let fault = match self.dice.choose(6, "what breaks") {
             0 => {
-                let ways = [Forgets::Keeps, Forgets::Reverts, Forgets::Delays];
-                let forgets = *self.dice.pick(&ways, "forgets");
-                Fault::Sync { nth: u64::from(self.dice.choose(6, "sync")), forgets, sticky }
+                let forgets = *self.dice.pick(&whole, "forgets");
+                let nth = u64::from(self.dice.choose(6, "sync"));
+                Fault::Sync { nth, forgets, with: Errno::IO, sticky }
             }
             1 => {
                 let nth = u64::from(self.dice.choose(40, "call"));
@@ -28,10 +31,22 @@ impl World {
                 let more = u64::from(self.dice.choose(60, "room")) << 10;
                 Fault::Full(self.fs.used() + more)
             }
-            _ => {
-                let ways = [Forgets::Keeps, Forgets::Reverts, Forgets::Delays];
-                let forgets = *self.dice.pick(&ways, "forgets");
+            3 => {
+                let forgets = *self.dice.pick(&whole, "forgets");
                 Fault::SyncThenFull { nth: u64::from(self.dice.choose(6, "sync")), forgets }
+            }
+            4 => {
+                let nth = u64::from(self.dice.choose(6, "sync"));
+                let forgets = match self.dice.choose(4, "forgets") {
+                    0 => Forgets::Keeps,
+                    _ => Forgets::Partly(self.dice.choose(1 << 16, "pages")),
+                };
+                let with = *self.dice.pick(&[Errno::NOSPC, Errno::IO], "errno");
+                Fault::Sync { nth, forgets, with, sticky }
+            }
+            _ => {
+                let nth = u64::from(self.dice.choose(40, "call"));
+                Fault::CallAfter { nth, with: Errno::IO, sticky }
             }
         };
         self.only_full = !self.shaken && matches!(fault, Fault::SyncThenFull { .. });
@@ -57,13 +72,27 @@ impl World {
     /// Storage works again, and the database is opened anew. What it holds is a state it may
     /// hold: everything durable, whatever was refused not.
     pub(super) fn recover(&mut self) -> Result<(), Violation> {
+        self.recover_with(self.journal.writes())
+    }
+
+    /// The same where the write begun last is in doubt.
+    pub(super) fn recover_in_doubt(&mut self) -> Result<(), Violation> {
+        self.recover_with(self.journal.writes() - 1)
+    }
+
+    /// The same where each of the first `told` writes was acknowledged or refused.
+    fn recover_with(&mut self, told: usize) -> Result<(), Violation> {
         self.views.clear();
         self.following = None;
         self.marks = self.marks();
-        if let Some(db) = self.db.take()
-            && let Err(e) = db.close()
-        {
-            self.excuse("a close", &e)?;
+        match self.db.take().map(Opened::close) {
+            // Whatever was acknowledged is durable; a write in doubt may still be on its way.
+            Some(Ok(())) => {
+                let acknowledged = self.journal.last_of(told);
+                self.journal.durable_at(self.fs.position(), acknowledged);
+            }
+            Some(Err(e)) => self.excuse("a close", &e)?,
+            None => {}
         }
         let begun = self.fs.position();
         if let Err(e) = self.open_home().map(|db| self.db = Some(db)) {

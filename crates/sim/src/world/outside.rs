@@ -94,7 +94,7 @@ impl World {
             self.journal.refused(self.fs.position());
             return Ok(());
         }
-        self.recover()
+        self.recover_in_doubt()
     }
 
     fn write_tables(

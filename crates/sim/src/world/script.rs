@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use lithify::{Durability, TransactionOptions};
 use lithify_env::Rt;
+use rustix::io::Errno;
 
 use super::families::within;
 use super::writes::transaction;
@@ -51,7 +52,8 @@ impl World {
     /// write stays readable.
     pub fn one_sync_fails(&mut self, nth: u64) {
         if !self.shaken || self.fs.has_struck() {
-            self.arm(Fault::Sync { nth, forgets: Forgets::Keeps, sticky: false });
+            let (forgets, with) = (Forgets::Keeps, Errno::IO);
+            self.arm(Fault::Sync { nth, forgets, with, sticky: false });
         }
     }
 

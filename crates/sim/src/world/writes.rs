@@ -65,7 +65,7 @@ impl World {
             if goes_on && self.dice.choose(2, "room again") == 0 {
                 return self.make_room(self.journal.writes());
             }
-            return self.recover();
+            return self.recover_in_doubt();
         }
         match durability {
             Durability::Sync => self.journal.synced(self.fs.position()),

@@ -14,7 +14,7 @@ use lithify_journal::manifest::{WalAddition, WireEdit};
 
 use crate::shell::Shell;
 use crate::shell::calls::CloseLater;
-use crate::write::log::Log;
+use crate::write::log::{Filling, Log};
 use lithify_reports::reentry::refusal_of_listener;
 use lithify_writes::errors;
 
@@ -60,13 +60,16 @@ impl Shell {
         // No family comes or goes from now on.
         let families = self.families();
         families.iter().for_each(|family| family.set_over());
-        let flushed = match self.family.gate.refused() {
+        let flushed = match log.refused() {
             None => self.flush_unlogged(&mut log),
             Some(_) => Ok(()),
         };
         // While flushes still work: they take over what a lost log held.
         let synced = self.sync_closing(&mut log);
         let ended = self.end_log(&mut log);
+        // Where nothing is flushed any more, what no log holds is lost.
+        let lost = log.given_up.is_some() || log.families.iter().any(Filling::lacks_log);
+        let held = log.refused().filter(|_| lost).map_or(Ok(()), Err);
         self.shared.end_logs_ahead(&mut log);
         self.shared.writes.turn.close(self.shared.closed_error());
         self.shared.refuse(&self.shared.closed_error());
@@ -104,7 +107,7 @@ impl Shell {
         // What changes settings writes a file, which is another owner's once the lock is gone.
         drop(self.alone());
         *self.shared.life.lock.lock() = None;
-        flushed.and(synced).and(ended.map(drop)).and(told)
+        flushed.and(synced).and(ended.map(drop)).and(held).and(told)
     }
 
     /// Starts a new manifest: RocksDB refuses one whose earlier edits tell of stacked runs, too.
@@ -174,7 +177,7 @@ impl Shell {
         let ended = wal.end().and_then(|end| wal.close().map(|bytes| (end, bytes)));
         match ended {
             Ok(end) => Ok(Some(end)),
-            Err(e) if errors::is_lost(&e) && self.family.gate.refused().is_none() => {
+            Err(e) if errors::is_lost(&e) && log.refused().is_none() => {
                 self.replace_log(log, e).map(|()| None)
             }
             Err(e) => Err(e),

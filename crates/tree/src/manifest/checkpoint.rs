@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lithify_base::{Error, ErrorKind, Result, Seq};
-use lithify_control::MemId;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicUsize, Ordering};
 use lithify_files::dir::{Dir, FileName};
@@ -15,6 +14,7 @@ use lithify_store::foreign;
 use crate::open::written::manifest_state;
 use crate::shell::Shell;
 use crate::write::Held;
+use crate::write::log::Filling;
 use lithify_views::super_version::SuperVersion;
 
 /// How a checkpoint takes what is in no table yet.
@@ -91,14 +91,8 @@ impl Shell {
         let mut held = Held::new(self, self.take_turn()?);
         let log = held.log();
         self.check_replaced(log, false)?;
-        let unlogged = |sv: &SuperVersion, last: &Option<MemId>| {
-            last.is_some_and(|last| sv.mems.iter().any(|mem| mem.id <= last))
-        };
-        for filling in &log.families {
-            let sv = filling.family.super_version();
-            if filling.unlogged || unlogged(&sv, &filling.unlogged_before) {
-                return Ok(None);
-            }
+        if log.families.iter().any(Filling::lacks_log) {
+            return Ok(None);
         }
         if let Some(wal) = &mut log.wal {
             wal.write_out()?;

@@ -28,7 +28,8 @@ use lithify_store::ingest::{Bring, StagedTable};
 
 use crate::shell::Shell;
 use crate::write::Held;
-use crate::write::log::Log;
+use crate::write::log::{Filling, Log};
+use lithify_reports::progress::UnderWay;
 use lithify_views::operands;
 
 /// How tables from outside come into the database's directory.
@@ -60,6 +61,8 @@ impl Shell {
     /// manifest could not be written.
     pub fn ingest(&self, paths: &[PathBuf], options: &IngestOptions) -> Result<()> {
         self.check_caller()?;
+        // The names of its files are those of the next owner once the database is closed.
+        let _under_way = UnderWay::new(&self.shared.background.progress);
         self.check_open()?;
         if let Some(error) = self.family.gate.refused() {
             return Err(error);
@@ -115,14 +118,14 @@ impl Shell {
     }
 
     /// Under the write turn: gives the files the next number and a place.
-    fn take_in(&self, log: &mut Log, files: Vec<StagedTable>) -> Result<()> {
+    fn take_in(&self, log: &mut Log, mut files: Vec<StagedTable>) -> Result<()> {
         if let Some(error) = self.family.gate.refused() {
             return Err(error);
         }
         let ranges: Vec<KeyRange> = files.iter().map(|f| f.range().clone()).collect();
         self.make_way(log, &ranges)?;
         self.shared.check_owner()?;
-        files.iter().try_for_each(StagedTable::settle)?;
+        files.iter_mut().try_for_each(StagedTable::settle)?;
         self.context().table_dirs.first().sync()?;
         self.recall(log)?;
         let fresh = self.family.new_memtable(&self.shared.resources.arenas)?;
@@ -152,8 +155,7 @@ impl Shell {
         });
         // What no log holds, or only a lost one, is durable once it is in tables.
         let own = log.at(self.family.cf).map(|at| &log.families[at]);
-        let unlogged = own.is_some_and(|own| own.unlogged || own.unlogged_before.is_some())
-            || log.given_up.is_some();
+        let unlogged = own.is_some_and(Filling::lacks_log) || log.given_up.is_some();
         let last = self.freeze_for_flush(log)?;
         if !log.is_alone() || self.shared.needs_sections() {
             // The log of now may hold what other families wrote before, and what is in no memtable.

@@ -17,9 +17,9 @@ use super::resources::Resources;
 use crate::family::{TreeParts, new_memtable};
 use crate::settings::Settings;
 use crate::settings::translate::{Described, core_options};
-use crate::write::log::RANGE_DELETES_MANY;
 use lithify_views::operands::Foreign;
 use lithify_views::super_version::Mem;
+use lithify_writes::mems::RANGE_DELETES_MANY;
 use lithify_writes::mems::{Mems, Reservation};
 use lithify_writes::shared::Arenas;
 

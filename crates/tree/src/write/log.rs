@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use lithify_base::{CfId, FileId, Seq};
+use lithify_base::{CfId, Error, FileId, Seq};
 use lithify_control::MemId;
 use lithify_env::RtRef;
 use lithify_env::sync::Arc;
@@ -14,7 +14,7 @@ use lithify_memtable::{MemTable, MemWriter};
 use super::ended::Ended;
 use crate::family::OpenFamily;
 use lithify_writes::loan::Lender;
-use lithify_writes::mems::Mems;
+use lithify_writes::mems::{Mems, is_full};
 
 /// What the holder of the write turn owns.
 pub(crate) struct Log {
@@ -62,13 +62,6 @@ pub(crate) struct Filling {
     pub(crate) unlogged_before: Option<MemId>,
 }
 
-/// Memtables of so many bytes consist of whole chunks of 2 MiB or more.
-const SPARING_FROM: u64 = 4 << 20;
-/// Range deletions at which a memtable is full: a read looks through them all, which takes some tens of microseconds.
-pub(crate) const RANGE_DELETES_MANY: u64 = 4096;
-/// The most that such a memtable leaves of its last chunk.
-const SPARED_MAX: u64 = 256 << 10;
-
 impl Filling {
     /// The active memtable of `family`, whose writer is `mem`.
     pub(crate) fn new(family: Arc<OpenFamily>, mem: MemWriter, rt: RtRef) -> Filling {
@@ -78,19 +71,17 @@ impl Filling {
         let mem = Lender::new(mem, rt);
         Filling { family, mem, table, id, log, unlogged: false, unlogged_before: None }
     }
+    /// A memtable of the family holds writes that no log holds.
+    pub(crate) fn lacks_log(&self) -> bool {
+        let flushed = |last| self.family.super_version().mems.iter().all(|mem| mem.id > last);
+        self.unlogged || self.unlogged_before.is_some_and(|last| !flushed(last))
+    }
     /// It has writes, and is not stopped.
     pub(super) fn can_freeze(&self) -> bool {
         !self.table.is_empty() && !self.family.gate.is_stopped()
     }
-    /// A memtable of several chunks ends a little before its bytes: the next chunk would be taken, and
-    /// stay, for a few writes. One with many range deletions ends, too.
     pub(super) fn is_full(&self) -> bool {
-        if self.table.range_deletes() >= RANGE_DELETES_MANY {
-            return true;
-        }
-        let most = self.family.settings.memtable_bytes();
-        let spared = if most < SPARING_FROM { 0 } else { (most / 32).min(SPARED_MAX) };
-        self.table.bytes() as u64 >= most - spared
+        is_full(&self.table, self.family.settings.memtable_bytes())
     }
 }
 
@@ -125,6 +116,10 @@ impl Log {
             0 => Some(0),
             _ => self.families.binary_search_by_key(&cf, |f| f.family.cf).ok(),
         }
+    }
+    /// What writes are refused with, if they are. A family that was dropped refuses them by itself.
+    pub(crate) fn refused(&self) -> Option<Error> {
+        self.families[0].family.gate.refused()
     }
     /// Bytes in the open log.
     pub(super) fn open_bytes(&self) -> u64 {

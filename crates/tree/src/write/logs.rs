@@ -103,21 +103,22 @@ impl Shell {
         for closing in &all {
             self.shared.resources.env.rt.park(closing.ended.done(), None);
         }
-        if log.given_up.is_some() && self.family.gate.refused().is_none() {
+        if log.given_up.is_some() && log.refused().is_none() {
             return self.wait_replaced(log);
         }
         for closing in all {
             if let Err(lost) = closing.ended.result() {
                 self.note("log_lost", &[("cause", lost.to_string().into())]);
                 if !log.is_alone() {
-                    return Err(self.not_replaced(lost, &errors::several()));
+                    return Err(self.not_replaced(log, lost, &errors::several()));
                 }
-                self.check_nothing_prepared().map_err(|e| self.not_replaced(lost.clone(), &e))?;
+                self.check_nothing_prepared()
+                    .map_err(|e| self.not_replaced(log, lost.clone(), &e))?;
                 let shell = self.shared.shell(log.families[0].family.clone());
                 if let Err(e) = shell.wait_flushed(Some(closing.mem)) {
                     // The log of now follows the lost one, and goes with it.
                     let cause = self.give_up_log(log).err().unwrap_or(e);
-                    return Err(self.not_replaced(lost, &cause));
+                    return Err(self.not_replaced(log, lost, &cause));
                 }
                 closing.end.set_superseded();
                 let others = |c: &Closing| c.end.number() != closing.end.number();
@@ -136,7 +137,7 @@ impl Shell {
     pub(crate) fn replace_log(&self, log: &mut Log, lost: Error) -> Result<()> {
         self.note("log_lost", &[("cause", lost.to_string().into())]);
         let replaced = self.give_up_log(log).and_then(|()| self.wait_replaced(log));
-        replaced.map_err(|e| self.not_replaced(lost, &e))
+        replaced.map_err(|e| self.not_replaced(log, lost, &e))
     }
 
     /// Freezes the memtables whose log is lost, so that they are flushed: those of all families, even
@@ -211,8 +212,8 @@ impl Shell {
 
     /// The log may hold the write, or not, and what it held before is not in tables because of
     /// `flush`. The end of writing, unless space is all that is missing.
-    fn not_replaced(&self, lost: Error, flush: &Error) -> Error {
-        let full = flush.kind() == ErrorKind::NoSpace && self.family.gate.refused().is_none();
+    fn not_replaced(&self, log: &Log, lost: Error, flush: &Error) -> Error {
+        let full = flush.kind() == ErrorKind::NoSpace && log.refused().is_none();
         let error = errors::not_replaced(lost, if full { Full::Yes } else { Full::No });
         if !full {
             self.shared.go_read_only(error.clone());
