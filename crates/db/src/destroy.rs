@@ -37,6 +37,7 @@ impl Builder {
     pub fn destroy(&self, path: impl AsRef<Path>) -> Result<()> {
         let dir = Dir::new(self.with.fs(), path.as_ref());
         let Some(listed) = dir.list_if_there()? else { return Ok(()) };
+        // Another program's directory is left alone, without so much as a lock in it.
         let is_ours = |entry: &Listed| entry.file.is_some_and(|file| file != FileName::Lock);
         let is_owned = listed.iter().any(|entry| entry.file == Some(FileName::Owner));
         if is_owned || !listed.iter().any(is_ours) {
@@ -44,13 +45,16 @@ impl Builder {
         }
         places::attach(&dir, &self.with.table_dirs())?;
         let lock = dir.lock()?;
+        // What the last owner made since is removed, too.
+        let listed = dir.list()?;
         dir.remove(FileName::Current)?;
         dir.sync()?;
         dir.places().iter().try_for_each(|place| empty(&dir, place))?;
         let rest = listed.iter().filter_map(|entry| entry.file);
         rest.filter(|file| *file != FileName::Lock).try_for_each(|file| dir.remove(file))?;
-        drop(lock);
+        // While it is held: the file of that name is another owner's as soon as it is not.
         dir.remove(FileName::Lock)?;
+        drop(lock);
         if dir.list()?.is_empty() {
             dir.fs().remove_dir(dir.path()).or_typed()?;
         }

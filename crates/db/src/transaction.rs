@@ -114,8 +114,8 @@ impl Transaction {
     /// # Errors
     /// As [`get`](Transaction::get); `Deadlock` and `TimedOut` if a lock is not to be had, `Busy` if a
     /// pessimistic transaction with a snapshot finds that the key was written since,
-    /// `LimitExceeded` if it has claimed too many keys. The key is not claimed then, and the
-    /// transaction is as it was.
+    /// `LimitExceeded` if it has claimed too many keys. With these the key is not claimed, and the
+    /// transaction is as it was; where only the read failed the key is claimed.
     pub fn get_for_update(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.0.get_for_update(None, key.as_ref())
     }

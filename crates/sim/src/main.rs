@@ -140,8 +140,11 @@ fn explore_all(flags: &Flags) -> Result<()> {
     let rt = OsRt::new(RtOptions::default());
     let mut tally = Tally::default();
     let mut told = Mono::ZERO;
-    let head =
-        format!("variants {}, deeper {}, depth {}", flags.variants, flags.deeper, flags.depth);
+    let policy = flags.policy.map_or("any", Policy::name);
+    let head = format!(
+        "variants {}, deeper {}, depth {}, policy {policy}",
+        flags.variants, flags.deeper, flags.depth
+    );
     let results = flags.results.as_ref().map(|path| Results::open(path, &head));
     let mut results = results.transpose()?;
     let mut seed = results.as_ref().and_then(Results::next_seed).unwrap_or(flags.seed);
@@ -149,7 +152,8 @@ fn explore_all(flags: &Flags) -> Result<()> {
     let goes_on = |seed: u64, tally: &Tally| match (flags.seconds, flags.recoveries) {
         (Some(seconds), _) => rt.now().since(Mono::ZERO) < Duration::from_secs(seconds),
         (_, Some(recoveries)) => before + tally.recoveries < recoveries,
-        _ => seed - flags.seed < flags.runs,
+        // Results may have begun with an earlier seed.
+        _ => seed < flags.seed.saturating_add(flags.runs),
     };
     while goes_on(seed, &tally) {
         let (recoveries, operations) = (tally.recoveries, tally.operations);

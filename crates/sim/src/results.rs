@@ -2,7 +2,7 @@
 //! goes on where it was, and leaves something to point at.
 //!
 //! ```text
-//! # variants 2, deeper 12, depth 3
+//! # variants 2, deeper 12, depth 3, policy any
 //! 17 bucket-df 2518 1130 90f1c3a25d0b6e77      seed, policy, recoveries, operations, sum over all images
 //! ```
 //! Keeps: seeds are in order, without a gap; a line cut short by a kill is written again.

@@ -56,8 +56,6 @@ pub struct WalWriter {
     head: u32,
     /// What `buffer` was before the group that is not acknowledged yet.
     undo: Option<Undo>,
-    /// Something was cut off, and the cut is not durable yet.
-    cut: bool,
     ended: Option<WalEnd>,
     poison: Option<Error>,
     link: Arc<Link>,
@@ -132,7 +130,6 @@ impl WalWriter {
             last_seq,
             head: 0,
             undo: None,
-            cut: false,
             ended: None,
             poison: None,
             link: Link::after(before),
@@ -222,7 +219,6 @@ impl WalWriter {
     pub fn write_out(&mut self) -> Result<()> {
         self.check_poison()?;
         if !self.buffer.is_empty() {
-            self.settle_cut()?;
             if let Err(e) = write_all_at(&*self.file.0, &self.buffer, self.written) {
                 return Err(self.cut_back(e));
             }
@@ -358,26 +354,17 @@ impl WalWriter {
         self.sealed = synced;
     }
 
-    /// Makes a cut durable before anything is written in its place. A power loss could undo the cut
-    /// and keep the length of what came after: a group that ends with zeros would be whole again.
-    fn settle_cut(&mut self) -> Result<()> {
-        if !self.cut {
-            return Ok(());
-        }
-        if let Err(e) = self.file.0.sync_data() {
-            return Err(self.poison_with(e, "a cut of the log could not be synced"));
-        }
-        self.cut = false;
-        self.synced = self.written;
-        Ok(())
-    }
-
-    /// After a failed write: takes back what it may have left in the file.
+    /// After a failed write: takes back what it may have left in the file. The cut is durable before anything is said, or
+    /// written in its place: a power loss that undid it would bring the group back that was refused, or, with the length of
+    /// what came after, one that ends with zeros.
     fn cut_back(&mut self, cause: IoError) -> Error {
         if self.file.0.set_len(self.written).is_err() {
             return self.poison_with(cause, "the log could not be written, nor cut back");
         }
-        self.cut = true;
+        if let Err(e) = self.file.0.sync_data() {
+            return self.poison_with(e, "a cut of the log could not be synced");
+        }
+        self.synced = self.written;
         if let Some(undo) = self.undo.take() {
             self.buffer.truncate(undo.buffered);
             self.records = undo.records;

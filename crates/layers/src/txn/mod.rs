@@ -200,7 +200,7 @@ impl<D: Store> Transaction<D> {
     /// Claims a key and reads it.
     ///
     /// # Errors
-    /// Those of a get and of a claim. The key is not claimed then.
+    /// Those of a claim; and those of a get, where the key is claimed.
     pub fn get_for_update(
         &mut self,
         family: Option<&D::Family>,
