@@ -1,6 +1,7 @@
 //! Simulated lives: sweeps of crashes and failures, plans, and little room (reliability F1, F2, F3, F4, F6, F8, F11).
 
 mod backup;
+mod checkpoint;
 mod fifo;
 mod import;
 mod plans;
