@@ -59,29 +59,62 @@ fn scenarios(variables: &[(&str, String)], only: &[String]) -> Result<()> {
     for what in what {
         call(checked("shuttle").args(what).arg("--no-run"))?;
     }
+    let chosen = |what: &[&str]| {
+        let mut command = checked("shuttle");
+        command.args(what).args(["--", "--skip", "tests::"]).args(only);
+        command
+    };
+    let counts = what.iter().map(|what| listed(&mut chosen(what))).collect::<Result<Vec<_>>>()?;
+    check_some(&counts, only)?;
     // One program has one model at a time, because what is static in the engine belongs to it.
     let ran = each(what.len(), &what, |what| {
-        let mut command = checked("shuttle");
-        command.args(*what).arg("--").arg("--nocapture").args(["--test-threads", "1"]);
-        command.args(["--skip", "tests::"]).args(only);
+        let mut command = chosen(what);
+        command.arg("--nocapture").args(["--test-threads", "1"]);
         call(command.envs(variables.iter().map(|(name, value)| (name, value))))
     });
     ran.map(drop)
 }
 
+/// How many tests a command would run.
+fn listed(command: &mut Command) -> Result<usize> {
+    let output = command.arg("--list").output().context("listing tests")?;
+    if !output.status.success() {
+        bail!("tests could not be listed:\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).lines().filter(|l| l.ends_with(": test")).count())
+}
+
+/// What runs nothing must not pass: each program has scenarios, and a name that is asked for is that of one.
+fn check_some(counts: &[usize], only: &[String]) -> Result<()> {
+    match only {
+        [] if counts.contains(&0) => bail!("a program has no scenario: {counts:?}"),
+        [] => Ok(()),
+        only if counts.iter().all(|count| *count == 0) => {
+            bail!("no name contains `{}`\n\n{USAGE}", only.join("` or `"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The models of the parts without locks, every order of each.
 pub(crate) fn loom(args: &[String]) -> Result<()> {
     let (variables, only) = read(args, &[("--preemptions", "LOOM_MAX_PREEMPTIONS")])?;
-    let mut command = checked("loom");
-    command.args(["-p", "lithify-env", "-p", "lithify-memtable", "--lib", "--"]);
-    command.args(["--nocapture", "--test-threads", "2"]);
-    match &only[..] {
-        [] => command.arg("models::"),
-        only => command.args(only),
+    let models = |rooms: &[&str]| {
+        let mut command = checked("loom");
+        command.args(rooms).args(["--lib", "--"]);
+        match &only[..] {
+            [] => command.arg("models::"),
+            only => command.args(only),
+        };
+        command.env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS);
+        command
     };
-    command.env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS);
-    command.envs(variables);
-    call(&mut command)
+    let rooms = ["-p", "lithify-env", "-p", "lithify-memtable"];
+    let counts =
+        rooms.chunks(2).map(|room| listed(&mut models(room))).collect::<Result<Vec<_>>>()?;
+    check_some(&counts, &only)?;
+    let mut command = models(&rooms);
+    call(command.args(["--nocapture", "--test-threads", "2"]).envs(variables))
 }
 
 /// `cargo test` with `checker` behind all locks.

@@ -212,10 +212,13 @@ impl Shell {
 
     /// The log may hold the write, or not, and what it held before is not in tables because of
     /// `flush`. The end of writing, unless space is all that is missing.
-    fn not_replaced(&self, log: &Log, lost: Error, flush: &Error) -> Error {
+    fn not_replaced(&self, log: &mut Log, lost: Error, flush: &Error) -> Error {
         let full = flush.kind() == ErrorKind::NoSpace && log.refused().is_none();
         let error = errors::not_replaced(lost, if full { Full::Yes } else { Full::No });
         if !full {
+            // A close tells of it again.
+            let mems = log.families.iter().map(|f| (f.family.clone(), f.id)).collect();
+            log.given_up.get_or_insert(GivenUp { mems });
             self.shared.go_read_only(error.clone());
         }
         error
