@@ -94,10 +94,6 @@ impl Health {
     /// A compaction succeeded, or none is wanted any more.
     pub(crate) fn compaction_succeeded(&mut self, out: &mut Vec<Command>) {
         self.in_a_row = 0;
-        self.compactions_work(out);
-    }
-    /// Nothing keeps compactions from getting on.
-    fn compactions_work(&mut self, out: &mut Vec<Command>) {
         if self.compactions.take().is_some() {
             out.push(Command::CompactionsFail(None));
         }

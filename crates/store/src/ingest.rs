@@ -60,10 +60,14 @@ impl StagedTable {
         order: &ComparatorRef,
     ) -> Result<StagedTable> {
         let range = KeyRange::incl(&b""[..], &b""[..]);
-        let meta = FileMeta::new(number, Pos::new(0, 0), range);
         let temp = FileName::Temp(number.0);
-        let (dir_of_it, operands_for) = (dir.clone(), None);
-        let mut new = StagedTable { dir: dir_of_it, meta, operands_for, name: temp, keep: false };
+        let mut new = StagedTable {
+            dir: dir.clone(),
+            meta: FileMeta::new(number, Pos::new(0, 0), range),
+            operands_for: None,
+            name: temp,
+            keep: false,
+        };
         let opened = dir.fs().open(path, OpenOpts::read()).or_typed()?;
         let linked = match how {
             Bring::Copy => false,
@@ -132,7 +136,8 @@ impl StagedTable {
 impl Drop for StagedTable {
     fn drop(&mut self) {
         if !self.keep {
-            let _ = self.dir.remove(self.name); // what stays is a leftover, which the next open collects
+            // What stays is collected by the next open, unless it has the name of a table already.
+            let _ = self.dir.remove(self.name);
         }
     }
 }

@@ -604,13 +604,17 @@ fn what_given_up_jobs_made_is_deleted() {
     assert_eq!(w.take(discarded), None);
 }
 
+/// Why compactions get nowhere, or that they get on again.
+fn stuck(c: &Command) -> Option<Option<ErrorKind>> {
+    match c {
+        Command::CompactionsFail(error) => Some(error.as_ref().map(Error::kind)),
+        _ => None,
+    }
+}
+
 /// Writers who wait for a compaction that fails again and again are told, and told when it works.
 #[test]
 fn compactions_that_get_nowhere_are_told() {
-    let stuck = |c: &Command| match c {
-        Command::CompactionsFail(error) => Some(error.as_ref().map(Error::kind)),
-        _ => None,
-    };
     let mut w = World::new(1);
     w.flush(1, "a", "m");
     w.flush(2, "c", "z");
@@ -634,10 +638,6 @@ fn compactions_that_get_nowhere_are_told() {
 /// What failed again and again is not wanted any more: compactions no longer get nowhere.
 #[test]
 fn compactions_that_are_not_wanted_any_more_do_not_fail() {
-    let stuck = |c: &Command| match c {
-        Command::CompactionsFail(error) => Some(error.as_ref().map(Error::kind)),
-        _ => None,
-    };
     let mut w = World::new(1);
     w.flush(1, "a", "m");
     w.flush(2, "c", "z");

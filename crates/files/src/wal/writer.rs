@@ -354,9 +354,9 @@ impl WalWriter {
         self.sealed = synced;
     }
 
-    /// After a failed write: takes back what it may have left in the file. The cut is durable before anything is said, or
-    /// written in its place: a power loss that undid it would bring the group back that was refused, or, with the length of
-    /// what came after, one that ends with zeros.
+    /// After a failed write: takes back what it may have left in the file. The cut is durable before the caller hears of
+    /// the failure, and before anything is written in its place. A power loss could undo it otherwise: the refused group
+    /// would be back, or, with the length of what was written later, one that ends with zeros would be whole.
     fn cut_back(&mut self, cause: IoError) -> Error {
         if self.file.0.set_len(self.written).is_err() {
             return self.poison_with(cause, "the log could not be written, nor cut back");

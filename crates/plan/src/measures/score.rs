@@ -232,15 +232,15 @@ fn is_l0_due(version: &Version, options: &PlanOptions) -> bool {
         return full || version.level(0).runs().len() as u64 >= u64::from(trigger);
     }
     // Under `bucket`, what is two runs deep goes down only where those have a bucket's part of the bytes.
-    let few = full && options.policy == PolicyKind::Adaptive;
-    let least = if few { 2.min(trigger) } else { trigger };
+    let by_bytes = full && options.policy == PolicyKind::Adaptive;
+    let least = if by_bytes { 2.min(trigger) } else { trigger };
     version.max_depth(0) >= least
         || bytes >= options.level_base_bytes.saturating_mul(2)
         || is_crowded(version, options)
 }
 
-/// The bytes of the newest runs of every level that is due, those by which it has too many: that a level is due and
-/// goes down is its rhythm, and a large one may have more than what stops writers.
+/// Of every level that is due, the bytes of its newest runs, as many as are too many. The others are no debt: each level comes
+/// to be due again and again, and a large one may hold more than the bytes that stop writers.
 fn tiered_debt(version: &Version, options: &PlanOptions) -> u64 {
     let due = |l: &Level| version.max_depth(*l) >= options.tier_runs(*l);
     let surplus = |l: Level| {

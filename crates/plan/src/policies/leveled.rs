@@ -2,8 +2,8 @@
 //! what lies under it there (`steps::descent`); jobs on disjoint key ranges run at
 //! the same time.
 //!
-//! Keeps: what it sends down makes no extra run, and extra runs that are there go into their base. Leaves to others: conflicts (`rule`), the piling up
-//! of L0 (`hybrid`).
+//! Keeps: what it sends down makes no extra run, and extra runs that are there go into their base. Leaves to
+//! others: conflicts (`rule`), the piling up of L0 (`hybrid`).
 
 use std::ops::ControlFlow::{self, Continue};
 

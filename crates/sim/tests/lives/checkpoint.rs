@@ -4,14 +4,15 @@
 
 use std::sync::Arc;
 
-use lithify::{Builder, CheckpointOptions, Db, Durability, Settings, WriteOptions};
+use lithify::{Builder, CheckpointOptions, Durability, Settings, WriteOptions};
 use lithify_env::{Env, Rt};
 use lithify_sim::choices::{Dice, Stream};
 use lithify_sim::crash::{Kind, image};
 use lithify_sim::disk::Disk;
 use lithify_sim::pump::{Order, Pump};
 use lithify_sim::simfs::SimFs;
-use lithify_sim::world::whole;
+
+use crate::numbered::{value, written};
 
 fn builder(fs: &SimFs, order: Order) -> Builder {
     let mut s = Settings::default();
@@ -24,21 +25,6 @@ fn builder(fs: &SimFs, order: Order) -> Builder {
     let dice = Dice::new(Stream::seeded(7, "order"));
     let rt: Arc<dyn Rt> = Arc::new(Pump::new(dice, 7, order));
     Builder::new(s).env(Env { fs: Arc::new(fs.clone()), rt })
-}
-
-fn value(n: u32) -> Vec<u8> {
-    n.to_be_bytes().into_iter().cycle().take(600).collect()
-}
-
-/// How many writes are there, which must be the first ones.
-fn written(db: &Db, what: &str) -> u32 {
-    let mut next = 0u32;
-    for (key, shown) in whole(db).unwrap() {
-        assert_eq!(*key, next.to_be_bytes(), "{what}");
-        assert!(*shown == *value(next), "{what}: {next} has another value");
-        next += 1;
-    }
-    next
 }
 
 /// A checkpoint: where it is, from where to where in the disk's log it was made, and how many writes it has.

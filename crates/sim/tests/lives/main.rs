@@ -4,6 +4,7 @@ mod backup;
 mod checkpoint;
 mod fifo;
 mod import;
+mod numbered;
 mod plans;
 mod prepared;
 mod shortage;

@@ -12,7 +12,8 @@ use lithify_sim::crash::{Kind, image};
 use lithify_sim::disk::Disk;
 use lithify_sim::pump::{Order, Pump};
 use lithify_sim::simfs::SimFs;
-use lithify_sim::world::whole;
+
+use crate::numbered::{value, written};
 
 const WRITES: u32 = 700;
 const DIRS: [&str; 4] = ["db", "fast", "large", "db/cold"];
@@ -39,21 +40,6 @@ fn builder(policy: Policy, fs: &SimFs, order: Order) -> Builder {
         .env(Env { fs: Arc::new(fs.clone()), rt })
         .column_family("cold", ColumnFamilyOptions::new().settings(cold))
         .create_missing_column_families()
-}
-
-fn value(n: u32) -> Vec<u8> {
-    n.to_be_bytes().into_iter().cycle().take(600).collect()
-}
-
-/// How many writes are there, which must be the first ones.
-fn written(db: &Db, what: &str) -> u32 {
-    let mut next = 0u32;
-    for (key, shown) in whole(db).unwrap() {
-        assert_eq!(*key, next.to_be_bytes(), "{what}");
-        assert!(*shown == *value(next), "{what}: {next} has another value");
-        next += 1;
-    }
-    next
 }
 
 /// Each table is in one directory, and none is left over.

@@ -67,9 +67,9 @@ impl Shell {
         // While flushes still work: they take over what a lost log held.
         let synced = self.sync_closing(&mut log);
         let ended = self.end_log(&mut log);
-        // Where nothing is flushed any more, what no log holds is lost.
+        // Where writes are refused nothing is flushed any more, and what no log holds is lost.
         let lost = log.given_up.is_some() || log.families.iter().any(Filling::lacks_log);
-        let held = log.refused().filter(|_| lost).map_or(Ok(()), Err);
+        let kept = log.refused().filter(|_| lost).map_or(Ok(()), Err);
         self.shared.end_logs_ahead(&mut log);
         self.shared.writes.turn.close(self.shared.closed_error());
         self.shared.refuse(&self.shared.closed_error());
@@ -107,7 +107,7 @@ impl Shell {
         // What changes settings writes a file, which is another owner's once the lock is gone.
         drop(self.alone());
         *self.shared.life.lock.lock() = None;
-        flushed.and(synced).and(ended.map(drop)).and(held).and(told)
+        flushed.and(synced).and(ended.map(drop)).and(kept).and(told)
     }
 
     /// Starts a new manifest: RocksDB refuses one whose earlier edits tell of stacked runs, too.
